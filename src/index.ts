@@ -9,8 +9,9 @@ export type {
   CitedSentence,
   CitingDocument,
 } from './peer/citation.js';
-export { PeerClient, type PeerClientOptions } from './peer/client.js';
-export type { DialectName } from './peer/dialect.js';
+export { PeerClient } from './peer/client.js';
+export type { PeerClientOptions } from './peer/client-options.js';
+export type { Dialect, DialectName } from './peer/dialects/dialect.js';
 export { type Delivered, PeerError, type PeerErrorCode } from './peer/errors.js';
 export type { Timeouts } from './peer/exchange-options.js';
 export type { EncodedText, Text, TextEncoding, TextSource } from './peer/form.js';

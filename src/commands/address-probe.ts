@@ -1,4 +1,4 @@
-import type { AddressPolicy, Reach } from '../peer/addresses.js';
+import type { AddressPolicy, Reach } from '../peer/dialects/dialect.js';
 import { PeerError } from '../peer/errors.js';
 import type { PushItem } from '../peer/push.js';
 import type { UplinkPeer } from '../uplink/deps.js';

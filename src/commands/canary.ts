@@ -10,8 +10,10 @@ import { quoted, shellWord } from '../lib/text.js';
 import { durationText } from '../lib/units.js';
 import type { Citation } from '../peer/citation.js';
 import type { PeerClient } from '../peer/client.js';
-import type { Dialect } from '../peer/dialect.js';
-import { DIALECTS } from '../peer/dialects.js';
+import type { Dialect } from '../peer/dialects/dialect.js';
+import { dialectNamed } from '../peer/dialects/dialects.js';
+import { evidenceOf, type Peerdoc } from '../peer/peerdoc.js';
+import type { Sent } from '../state/entry.js';
 import type { UplinkPeer } from '../uplink/deps.js';
 import { droppedOrigins, originOf } from './address-probe.js';
 import { mailOf, pdfOf, sheetOf, wordOf } from './canary-documents.js';
@@ -61,14 +63,14 @@ export async function checkCanary(
   return withPeer(config, log, async (client, signal) => {
     if (!how.yes) {
       const urls = plan.map(({ url }) => `  ${safe(url)}\n`).join('');
-      const { addresses } = DIALECTS[client.dialect ?? (await client.detect({ signal }))];
+      const { addresses } = dialectNamed(client.dialect ?? (await client.detect({ signal })));
       const probe = addresses?.probeUrl(addresses.reachOf(base) === 'local' ? 'global' : 'local');
       const more =
         probe === undefined ? '' : `  ${probe} (only where the peer takes none of these)\n`;
       const what = counted(plan.length, 'tiny document');
       // Its answer says whether it is an embedded peer.
       if (client.isEmbedded === undefined) await client.ping({ signal });
-      const begin = canRemove(client, DIALECTS[client.dialect ?? 'standard'])
+      const begin = canRemove(client, dialectNamed(client.dialect ?? 'standard'))
         ? `${what} will be pushed, and removed again:`
         : `${what} will stay in the index, for this peer has no way to remove any:`;
       if (asked.isTerminal) asked.output.write(`${begin}\n${urls}${more}`);
@@ -78,12 +80,12 @@ export async function checkCanary(
   });
 }
 
-/** What a canary asks of the peer; `PeerClient` is one. */
+/** The requests that a canary sends; `PeerClient` is one implementation. */
 export type CanaryPeer = UplinkPeer &
   Pick<PeerClient, 'dialect' | 'detect' | 'citation' | 'isEmbedded'>;
 
 const COLLECTION = 'peersync-canary';
-/** So long ago was a canary changed last, so that this is no moment of its push, in ms. */
+/** Age of a canary's file, in ms: its last modification must differ from the time of its push. */
 const AGE_MS = 3_600_000;
 
 /**
@@ -98,7 +100,7 @@ export async function pushCanaries(
   options: OwnUplinkOptions,
 ): Promise<CanaryReport> {
   const { config, signal } = options;
-  const dialect = DIALECTS[client.dialect ?? (await client.detect({ signal }))];
+  const dialect = dialectNamed(client.dialect ?? (await client.detect({ signal })));
   const uplink = await OwnUplink.open(client, dialect, options);
   const directory = await mkdtemp(join(tmpdir(), 'peersync-canary-'));
   const probed = plan.map((canary): Probed => ({ ...canary, outcome: undefined }));
@@ -116,17 +118,21 @@ export async function pushCanaries(
     for (const [i, error] of dropped)
       if (probed[i]) probed[i] = { ...probed[i], outcome: { status: 'failed', error } };
     const others = files.filter(({ i }) => !dropped.has(i));
+    const sent = new Map<number, Sent>();
     await uplink.push(others, { collection: COLLECTION }, ({ i }, outcome, entry) => {
-      const visibleMs =
-        entry?.status === 'confirmed' ? entry.evidence.at - entry.sent.at : undefined;
+      let visibleMs: number | undefined;
+      if (entry?.status === 'confirmed') {
+        sent.set(i, entry.sent);
+        visibleMs = entry.evidence.at - entry.sent.at;
+      }
       if (probed[i] !== undefined) probed[i] = { ...probed[i], outcome, visibleMs };
     });
-    const looks = probed.map(async (each): Promise<Probed> => {
+    const looks = probed.map(async (each, i): Promise<Probed> => {
       if (each.kind === 'address' || each.outcome?.status !== 'confirmed') return each;
       const { url } = each;
       const doc = await client.peerdoc({ url }, { signal }).catch(unknown);
       const citation = await client.citation({ url }, { signal }).catch(unknown);
-      return { ...each, words: doc?.words, sentences: citation?.sentences };
+      return { ...each, words: wordsOfVersion(doc, sent.get(i)), sentences: citation?.sentences };
     });
     const { findings, canary } = reportOf(
       await Promise.all(looks),
@@ -148,10 +154,20 @@ export async function pushCanaries(
 }
 
 /**
+ * Returns the number of words of the document, if it is the version that was sent: a peer may show
+ * an earlier canary of the same URL again.
+ */
+function wordsOfVersion(doc: Peerdoc | undefined, sent: Sent | undefined): number | undefined {
+  if (sent === undefined) return undefined;
+  const shown = evidenceOf(doc, sent);
+  return shown.shown || 'isWithoutText' in shown ? doc?.words : undefined;
+}
+
+/**
  * Whether the peer removes documents; of others they stay, or leave an empty one in their place.
  */
 function canRemove({ isEmbedded }: Pick<CanaryPeer, 'isEmbedded'>, dialect: Dialect): boolean {
-  return isEmbedded === true || dialect.name === 'yacy';
+  return isEmbedded === true || dialect.removesDocuments;
 }
 
 /** Removes the canaries from a peer that can do it, and says which of them stay. */
@@ -244,7 +260,7 @@ const ADDRESS = 'It shows whether this peer takes documents with an address such
 const GULLS_LOOK = { ascii: 'Gulls sleep on one leg', whole: 'Gulls sleep on one leg' };
 const GREETINGS_LOOK = { ascii: 'Greetings from afar', whole: 'Grüße aus Łódź und Kraków' };
 
-/** What makes a document of lines, by its kind; others are text. */
+/** The functions that make a document of lines, by its kind; other kinds are text. */
 const DOCUMENTS: Readonly<Record<string, (lines: readonly string[]) => Uint8Array>> = {
   PDF: pdfOf,
   Word: wordOf,
@@ -261,7 +277,7 @@ export function canaryPlan(
   folders: readonly { readonly name: string; readonly url: string }[],
   now: number,
 ) {
-  // So that an earlier canary is not taken for this one.
+  // The stamp distinguishes this canary from an earlier one.
   const stamp = new Date(now).toISOString();
   const canary = (what: string, url: string, text: string, sentence = GULLS_LOOK) => {
     const lines = [
@@ -277,7 +293,7 @@ export function canaryPlan(
       kind: 'canary' as 'canary' | 'address',
       /** Whose addresses it has. */
       folders: [] as readonly string[],
-      /** What one of its sentences holds in ASCII, and what the same sentence then holds too. */
+      /** The ASCII part of one of its sentences, and a longer part of the same sentence. */
       sentence,
       what,
       name,
@@ -314,7 +330,7 @@ export interface Finding {
   readonly exitCode?: ExitCode;
 }
 
-/** What canaries showed of the peer, and what was found of each. */
+/** The behaviour of the peer that canaries showed, and the finding of each. */
 export interface CanaryReport {
   readonly findings: readonly Finding[];
   readonly canary: ReturnType<typeof reportOf>['canary'] & {
@@ -323,13 +339,13 @@ export interface CanaryReport {
   };
 }
 
-/** What became of one document; no outcome: it was not sent. */
+/** The result of one document; without an outcome it was not sent. */
 export interface Probed extends Canary {
   readonly outcome: Outcome | undefined;
   readonly visibleMs?: number | undefined;
-  /** How many words the peer shows that it has, where it says so. */
+  /** The number of words that the peer shows, if it shows one. */
   readonly words?: number | undefined;
-  /** Those that the peer knows of it. */
+  /** The sentences of it that the peer returned. */
   readonly sentences?: Citation['sentences'] | undefined;
 }
 
@@ -367,7 +383,7 @@ export function reportOf(probed: readonly Probed[], dialect: Dialect, holdMs: nu
   };
 }
 
-/** What follows from the report, for a person, line by line. */
+/** Returns the conclusions from the report, one a line. */
 export function canaryText({
   dialect,
   dropped,
@@ -406,7 +422,7 @@ function ofDocument(probed: Probed, dialect: Dialect): Finding {
   return { check, ok: true, message: `confirmed (${kind}: ${shown})${size}` };
 }
 
-/** What shows that the peer has the document and not its words; undefined where nothing does. */
+/** Returns why the peer seems to have the document without its words; undefined if it has them. */
 function unreadBecause({ sentence, sentences = [], words, wordsSent }: Probed): string | undefined {
   const { ascii, whole } = sentence;
   const about = sentences.find(({ text }) => comparable(text).includes(comparable(ascii)));

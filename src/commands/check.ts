@@ -142,8 +142,9 @@ async function* checkMachine(config: Config): AsyncGenerator<Finding> {
  * @param state undefined where it cannot be read: it may know the folder
  */
 export async function checkFolder(folder: FolderConfig, state: StateView | undefined) {
-  const [{ FolderRules, failures }, { rootAt }, { mountsAway }] = await Promise.all([
-    import('../watch/rules.js'),
+  const [{ FolderRules }, { failures }, { rootAt }, { mountsAway }] = await Promise.all([
+    import('../watch/rules/folder-rules.js'),
+    import('../watch/rules/failures.js'),
     import('../watch/root.js'),
     import('../watch/mounts.js'),
   ]);
@@ -157,7 +158,7 @@ export async function checkFolder(folder: FolderConfig, state: StateView | undef
       const path = join(folder.path, directory);
       try {
         await access(path, constants.R_OK | constants.X_OK);
-        await rules.readIgnoreFile(directory);
+        await rules.ignoreFiles.read(directory);
         for await (const entry of await opendir(path)) {
           const below = join(directory, entry.name);
           if (entry.isDirectory() && rules.closedEntered(below) === undefined) open.push(below);

@@ -136,6 +136,6 @@ export const EXIT_WORDS: Readonly<Record<ExitCode, string>> = {
   0: 'done',
   1: 'failure',
   2: 'wrong usage or configuration',
-  3: 'done but items are quarantined or missing in the peer, or a mirror raised an alarm',
+  3: 'done but items are quarantined or missing in the peer, or a mirror needs you',
   4: 'peer unreachable',
 };

@@ -3,7 +3,7 @@ import { type Forgetting, nothingHeld } from '../report/deletions.js';
 import { knownFolder } from '../report/items.js';
 import type { StatusReport } from '../report/status.js';
 import { itemName } from '../state/entry.js';
-import type { HeldDeletes } from '../watch/deletions.js';
+import type { MassDeletion } from '../watch/mass-deletions.js';
 import { answer, complain, define, type GlobalOptions, UsageError } from './context.js';
 import { askAnyoneOnce, configToAsk } from './daemon-access.js';
 import * as option from './option.js';
@@ -63,7 +63,7 @@ export const approveDeletesCommand = define({
       `Remove their ${counted(files, 'document')} from the peer?`,
     );
     const question = { ask: 'approve-deletes', parameters: { folder, files } };
-    const approved = await askAnyoneOnce<HeldDeletes>(options, config, question);
+    const approved = await askAnyoneOnce<MassDeletion>(options, config, question);
     const when = status.running ? 'removed from the peer' : 'removed from the peer by the next run';
     return answer(options, approved, () => [
       `Approved: ${counted(approved.files, 'document')} of the folder ${quoted(folder)} ${approved.files === 1 ? 'is' : 'are'} ${when}.`,

@@ -17,19 +17,19 @@ const SHOWN_EVERY_MS = 1_000;
 
 /**
  * Runs mirrors now, by the running daemon or, where none runs, by itself; or accepts what raised
- * the alarm of some.
+ * what some reported.
  */
 export const mirrorCommand = define({
   positionals: { names: option.several('Only the mirrors with these names') },
   examples: [
     ['$0 mirror', 'All of them'],
     ['$0 mirror prices', 'One of them'],
-    ['$0 mirror accept prices', 'Take what the peer says, after an alarm'],
+    ['$0 mirror accept prices', 'Take what the peer says, after a mirror reported it'],
   ],
   commands: [
     {
       usage: 'accept <names..>',
-      describe: 'Accept what raised the alarm of a mirror: its file follows the peer again',
+      describe: 'Accept what a mirror reported: its file follows the peer again',
       ...define({
         positionals: {
           names: { ...option.several('The mirrors, as `status` names them'), demandOption: true },
@@ -108,13 +108,13 @@ export function withoutMirrors(log: Logger): Logger {
   return filtered(log, (fields) => !('event' in fields && fields.event === 'mirror'));
 }
 
-/** 3 for an alarm; 4 or 1 for a run that failed. */
-export function mirrorExitCode({ alarm, failure }: MirrorReport): ExitCode {
+/** 3 for a condition; 4 or 1 for a run that failed. */
+export function mirrorExitCode({ condition, failure }: MirrorReport): ExitCode {
   if (failure !== undefined)
     return failure.code === 'PEER_UNREACHABLE' || failure.code === 'PEER_TIMEOUT'
       ? EXIT.unreachable
       : EXIT.failure;
-  return alarm === undefined ? EXIT.done : EXIT.quarantined;
+  return condition === undefined ? EXIT.done : EXIT.quarantined;
 }
 
 const SEVERITY: readonly ExitCode[] = [EXIT.done, EXIT.quarantined, EXIT.unreachable, EXIT.failure];
@@ -133,10 +133,10 @@ const NAMED_CELLS = 5;
  * @param root of the mirrors, for what a person has to find on disk
  */
 export function runLines(report: MirrorReport, root: string): string[] {
-  const { alarm, failure, kind, name, table } = report;
+  const { condition, failure, kind, name, table } = report;
   const isPattern = kind === 'table' && table === undefined;
   const lines = noteworthy(report, root);
-  if ((alarm ?? failure) === undefined && !isPattern) lines.unshift(outcomeOf(report));
+  if ((condition ?? failure) === undefined && !isPattern) lines.unshift(outcomeOf(report));
   const [first = 'has not run yet.', ...rest] = lines;
   return [`${name}: ${first}`, ...rest.map((line) => `  ${line}`)].map(safe);
 }
@@ -205,11 +205,13 @@ export function mirrorLines(
 
 /** @param now where it is told for how long something is so */
 function noteworthy(mirror: MirrorReport, root: string, now?: number): string[] {
-  const { alarm, failure, absentSince, conflicts = [], notes = [] } = mirror;
+  const { condition, failure, absentSince, conflicts = [], notes = [] } = mirror;
   const lasting = (since: number) => (now === undefined ? '' : ` for ${durationText(now - since)}`);
   const lines: string[] = [];
-  if (alarm !== undefined)
-    lines.push(`ALARM${lasting(alarm.since)}: ${sentence(alarm.message)} ${sentence(alarm.hint)}`);
+  if (condition !== undefined)
+    lines.push(
+      `NEEDS YOU${lasting(condition.since)}: ${sentence(condition.message)} ${sentence(condition.hint)}`,
+    );
   if (failure !== undefined)
     lines.push(
       `fails${lasting(failure.since)}: ${sentence(failure.message)} ${sentence(failure.hint)}`,

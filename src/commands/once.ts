@@ -23,7 +23,7 @@ const TICK_MS = 100;
 /** Another process works with the state. */
 const LOCKED: ReadonlySet<string> = new Set(['STATE_LOCKED', 'STATE_LOCKED_ELSEWHERE']);
 /** The conditions that a run names at its end; the others it says otherwise. */
-const NAMED: ReadonlySet<string> = new Set(['ADDRESSES_UNSEEN', 'DELETES_HELD']);
+const NAMED: ReadonlySet<string> = new Set(['ADDRESSES_UNSEEN', 'DELETES_AWAIT_APPROVAL']);
 
 /** Scans, pushes and confirms until every file at rest has its place, then exits. */
 export const onceCommand = define({
@@ -65,7 +65,7 @@ export const onceCommand = define({
       const conditions = statusReport(config, state, undefined).conditions.filter(({ code }) =>
         NAMED.has(code),
       );
-      const deletes = conditions.filter(({ code }) => code === 'DELETES_HELD');
+      const deletes = conditions.filter(({ code }) => code === 'DELETES_AWAIT_APPROVAL');
       const durationMs = Math.round(systemClock.now() - started);
       answer(
         options,
@@ -97,8 +97,8 @@ async function doneElsewhere(error: unknown, stateDir: string): Promise<unknown>
   return restated(error, { hint });
 }
 
-function isNoteworthy({ alarm, conflicts, failure, notes }: MirrorReport): boolean {
-  return (alarm ?? failure ?? notes ?? conflicts) !== undefined;
+function isNoteworthy({ condition, conflicts, failure, notes }: MirrorReport): boolean {
+  return (condition ?? failure ?? notes ?? conflicts) !== undefined;
 }
 
 /** One run, as far as it has come. */
@@ -275,22 +275,23 @@ function waitingOf({ accepted, pending, removing }: Counts): number {
  * written, and the others.
  */
 function mirrorCounts(reports: readonly MirrorReport[]) {
-  const alarms = reports.filter(({ alarm }) => alarm !== undefined).length;
+  const conditions = reports.filter(({ condition }) => condition !== undefined).length;
   const failed = reports.filter(({ failure }) => failure !== undefined).length;
   const changed = reports.filter((report) => report.changed).length;
-  return { current: reports.length - alarms - failed, changed, alarms, failed };
+  return { current: reports.length - conditions - failed, changed, conditions, failed };
 }
 
 function mirrorsText({
-  alarms,
+  conditions,
   changed,
   current,
   failed,
 }: ReturnType<typeof mirrorCounts>): string {
-  if (current + alarms + failed === 0) return '';
-  const alarmed = alarms > 0 ? `${counted(alarms, 'alarm')}, ` : '';
+  if (current + conditions + failed === 0) return '';
+  const waiting =
+    conditions > 0 ? `${conditions} ${conditions === 1 ? 'needs' : 'need'} you, ` : '';
   const failing = failed > 0 ? `${failed} failed, ` : '';
-  return `${counted(current, 'mirror')} current (${changed} written), ${alarmed}${failing}`;
+  return `${counted(current, 'mirror')} current (${changed} written), ${waiting}${failing}`;
 }
 
 /**

@@ -36,7 +36,7 @@ const mirror = z.looseObject({
   rows: maybe.number,
   bytes: maybe.number,
   changed: flag.optional().describe('Whether this run changed the file.'),
-  alarm: failure
+  condition: failure
     .optional()
     .describe('What keeps the file from following the peer until it is accepted.'),
   failure: failure.optional(),
@@ -67,7 +67,12 @@ export const OUTPUT: Readonly<Record<string, z.ZodType>> = {
   once: z.looseObject({
     items: counts,
     requests: z.looseObject({ push: number, peerdoc: number }),
-    mirrors: z.looseObject({ current: number, changed: number, alarms: number, failed: number }),
+    mirrors: z.looseObject({
+      current: number,
+      changed: number,
+      conditions: number,
+      failed: number,
+    }),
     durationMs: number,
     conditions: z.array(condition).describe('What keeps files from their end.'),
   }),

@@ -6,8 +6,8 @@ import { queueLimits } from '../daemon/parts.js';
 import { systemClock } from '../lib/clock.js';
 import { PeersyncError } from '../lib/errors.js';
 import { type Logger, silentLogger } from '../lib/logger.js';
-import type { Dialect } from '../peer/dialect.js';
-import { REMOVED_COLLECTION } from '../peer/removal.js';
+import type { Dialect } from '../peer/dialects/dialect.js';
+import { REMOVED_COLLECTION } from '../peer/dialects/standard.js';
 import { type QueueStatus, RequestQueue } from '../queue/request-queue.js';
 import {
   type Entry,

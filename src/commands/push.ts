@@ -8,14 +8,14 @@ import { EXIT, PeersyncError, systemCode } from '../lib/errors.js';
 import { fileStat } from '../lib/file.js';
 import { writtenPath } from '../lib/home.js';
 import { parseUrl, quoted, sentence } from '../lib/text.js';
-import { comparableUrl } from '../peer/answer.js';
 import type { PeerClient } from '../peer/client.js';
-import type { ContentRules, Dialect } from '../peer/dialect.js';
-import { DIALECTS } from '../peer/dialects.js';
-import { REMOVED_COLLECTION } from '../peer/removal.js';
+import type { ContentRules, Dialect } from '../peer/dialects/dialect.js';
+import { dialectNamed } from '../peer/dialects/dialects.js';
+import { REMOVED_COLLECTION } from '../peer/dialects/standard.js';
+import { comparableUrl } from '../peer/url.js';
 import type { Failure } from '../state/entry.js';
 import { cannotTravel } from '../uplink/documents.js';
-import { failures } from '../watch/rules.js';
+import { failures } from '../watch/rules/failures.js';
 import {
   answer,
   complain,
@@ -110,7 +110,7 @@ async function pushFiles(options: PushOptions) {
     ]);
   };
   await withPeer(config, log, async (client, signal) => {
-    const dialect = DIALECTS[client.dialect ?? (await client.detect({ signal }))];
+    const dialect = dialectNamed(client.dialect ?? (await client.detect({ signal })));
     const files: ReadFile[] = [];
     for (const target of targets) files.push(await readTarget(target, dialect.content));
     const uplink = await OwnUplink.open(client, dialect, { config, timeoutMs, log, signal });
@@ -142,7 +142,7 @@ async function removeDocuments(options: PushOptions) {
     ]);
   };
   await withPeer(config, log, async (client, signal) => {
-    const dialect = DIALECTS[client.dialect ?? (await client.detect({ signal }))];
+    const dialect = dialectNamed(client.dialect ?? (await client.detect({ signal })));
     for (const url of urls) await assertThere(client, dialect, url, signal);
     const list = urls.map((url) => `  ${safe(url)}\n`).join('');
     if (!yes && !json) complain(list);

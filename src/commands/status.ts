@@ -61,13 +61,13 @@ export function checkCode(report: StatusReport): ExitCode {
   const codes = conditions.map(({ code, severity }): ExitCode => {
     if (code === 'PEER' && isAway) return EXIT.unreachable;
     if (severity === 'info') return EXIT.done;
-    return severity === 'warning' || ALARMS.has(code) ? EXIT.quarantined : EXIT.failure;
+    return severity === 'warning' || WORK_GOES_ON.has(code) ? EXIT.quarantined : EXIT.failure;
   });
   return codes.reduce(worse, EXIT.done);
 }
 
-/** Errors that are alarms: the work goes on. */
-const ALARMS: ReadonlySet<string> = new Set(['MIRROR_ALARM', 'TIME_TO_SEARCH']);
+/** Errors in spite of which the work goes on. */
+const WORK_GOES_ON: ReadonlySet<string> = new Set(['MIRROR_CONDITION', 'TIME_TO_SEARCH']);
 
 /** Why no daemon answers, as far as the directory of the state tells. */
 interface Silence {

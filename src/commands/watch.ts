@@ -253,8 +253,8 @@ export function watchView(model: WatchModel, rows: number, now: number, keys: st
 function statusLines({ away, heardAt = 0, status }: WatchModel, now: number): Line[] {
   if (status === undefined) return [];
   const mirrors = status.mirrors.filter(
-    ({ alarm, conflicts = [], failure }) =>
-      (alarm ?? failure) !== undefined || conflicts.length > 0,
+    ({ condition, conflicts = [], failure }) =>
+      (condition ?? failure) !== undefined || conflicts.length > 0,
   );
   const sections = statusSections({ ...status, mirrors }, now);
   return [

@@ -78,34 +78,34 @@ function deepFreeze<T extends object>(value: T): T {
 
 const ERRORS = {
   CONFIG_MISSING: {
-    message: 'There is no configuration file {path}.',
-    hint: 'Run `peersync init` to write one, or name another with --config.',
+    message: 'The configuration file {path} does not exist.',
+    hint: 'Type `peersync init` to write one, or name another file with --config.',
     exitCode: EXIT.usage,
   },
   CONFIG_UNREADABLE: {
     message: 'The configuration file {path} cannot be read: {why}.',
-    hint: 'Name a file that this user may read with --config.',
+    hint: 'Make it readable for this user, or name another file with --config.',
     exitCode: EXIT.usage,
   },
   CONFIG_SYNTAX: {
-    message: '{path} is not JSON at line {line}, column {column}: {what}.',
-    hint: 'Mend the file at that place; `peersync schema` helps an editor to show such errors while you type.',
+    message: '{path} is not valid JSON at line {line}, column {column}: {what}.',
+    hint: 'Correct the file at that place. With the schema from `peersync schema`, an editor shows such errors while you type.',
     exitCode: EXIT.usage,
   },
   CONFIG_INVALID: {
     message: '{path} has {count}:{lines}',
-    hint: 'Mend the file; `peersync schema` helps an editor to show such errors while you type.',
+    hint: 'Correct the file. With the schema from `peersync schema`, an editor shows such errors while you type.',
     exitCode: EXIT.usage,
   },
   CONFIG_NEEDS_RESTART: {
     message:
-      'This takes effect only by a restart, for {keys} cannot change while peersync runs:{lines}',
-    hint: 'Nothing changed. Restart peersync with this file, or change the rest of it first.',
+      'These changes need a restart, because {keys} cannot change while peersync runs:{lines}',
+    hint: 'Nothing changed. Restart peersync with this file, or undo the changes that conflict with the running values.',
     exitCode: EXIT.usage,
   },
   SECRET_MISSING: {
     message: '{place} {why}.',
-    hint: 'Provide it, or let peer.auth.password name another place: an environment variable, file or credential.',
+    hint: 'Provide it, or name another place in the configuration: an environment variable, a file or a credential.',
     exitCode: EXIT.usage,
   },
   SECRET_UNREADABLE: {

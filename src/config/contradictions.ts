@@ -6,7 +6,7 @@ import type { Config } from './config.js';
 import { FOLDER_NAME, FOLDER_NAME_RIGHT } from './fields.js';
 import { fileBase } from './url.js';
 
-/** One fault of a configuration. Its three parts make one line. */
+/** One error in a configuration. Its three parts make one line. */
 export interface Problem {
   /** The key as the documentation spells it: `folders[0].settle`. */
   readonly path: string;
@@ -25,13 +25,13 @@ export function problemLines(problems: readonly Problem[]): string {
 }
 
 /**
- * Returns the faults between parts of a configuration that are valid on their own:
+ * Returns the contradictions between parts of a configuration that are valid on their own:
  *
- * - two folders or mirrors with the same name;
- * - directories inside each other, also through symbolic links;
- * - URLs of folders where one begins with the other;
- * - secrets that would be pushed;
- * - mirrors that write the same file.
+ * - two folders or mirrors have the same name;
+ * - one directory contains another, also through symbolic links;
+ * - the URL of one folder begins with that of another;
+ * - a secret is in a watched folder, and would be pushed;
+ * - two mirrors write the same file.
  */
 export async function contradictions(config: Config): Promise<Problem[]> {
   const folders = config.folders.map((folder, i) => ({ ...folder, key: `folders[${i}]` }));
@@ -60,7 +60,7 @@ function sameNames(all: readonly { readonly key: string; readonly name: string }
       problem(
         `${b.key}.name`,
         b.name,
-        `a name that ${a.key} does not have: give one of the two a "name"`,
+        `another name than that of ${a.key}: set "name" for one of the two`,
       ),
     );
 }
@@ -94,7 +94,7 @@ async function overlappingPaths({
     .map(([a, b]) => ({
       path: b.key,
       received: pathText(b),
-      expected: `a directory apart from ${a.key}, ${pathText(a)}: neither may lie within the other`,
+      expected: `a directory that does not overlap with ${a.key}, ${pathText(a)}: neither may contain the other`,
     }));
   const secrets = {
     'peer.auth.password.file': peer.auth?.password,
@@ -106,7 +106,11 @@ async function overlappingPaths({
     const folder = watched.find((each) => isWithin(real, each.real));
     if (folder === undefined) continue;
     problems.push(
-      problem(key, secret.file, `a file outside of ${folder.key}: it would be pushed to the peer`),
+      problem(
+        key,
+        secret.file,
+        `a file outside of ${folder.key}: files there are pushed to the peer`,
+      ),
     );
   }
   return problems;
@@ -124,7 +128,7 @@ function overlappingUrls({ folders }: Config): Problem[] {
       ([a, b]) => (a.isGiven || b.isGiven) && (a.url.startsWith(b.url) || b.url.startsWith(a.url)),
     )
     .map(([a, b]) => {
-      const right = `a URL apart from ${a.key}, ${JSON.stringify(a.url)}: two files would share one document`;
+      const right = `a URL that does not overlap with ${a.key}, ${JSON.stringify(a.url)}: two files would share one document`;
       return problem(b.key, b.url, right);
     });
 }
@@ -138,7 +142,7 @@ function unknownFolders({ folders, mirror }: Config): Problem[] {
     const right =
       suggestion === undefined
         ? `the name of a watched folder: ${known}`
-        : `"${suggestion}": did you mean that?`;
+        : `a watched folder, perhaps "${suggestion}"`;
     return [problem(`mirror.citations[${i}].folder`, folder, right)];
   });
 }
@@ -189,8 +193,10 @@ function sameFiles(mirrors: readonly Mirror[]): Problem[] {
     const other = same ?? around;
     if (other === undefined) return [];
     const why =
-      same === undefined ? 'a file cannot be a directory' : 'both would write the same file';
-    const right = `a path apart from that of ${other.key}, ${JSON.stringify(other.path)}: ${why}`;
+      same === undefined
+        ? 'one would need a directory where the other writes a file'
+        : 'both would write the same file';
+    const right = `another path than that of ${other.key}, ${JSON.stringify(other.path)}: ${why}`;
     return [problem(`${mirror.key}.path`, mirror.path, right)];
   });
 }

@@ -89,7 +89,7 @@ export function directory(usual: string) {
  */
 export function collection() {
   return text(
-    'a collection: 1 to 100 letters, digits or any of - _ . : / + @ (no spaces, no commas: the peer reads a comma as a separator)',
+    'a collection: 1 to 100 letters, digits or any of - _ . : / + @ (no spaces, and no commas, which the peer reads as separators)',
     /^[\p{L}\p{M}\p{N}\-_.:/+@]{1,100}$/u,
   );
 }
@@ -107,11 +107,11 @@ export function pattern() {
   return text('a pattern in gitignore syntax, such as "*.log" or "drafts/"')
     .refine(
       (value) => value.trim() !== '' && !value.includes('\0'),
-      'a pattern that is not blank and has no NUL',
+      'a pattern that is not blank and has no NUL character',
     )
     .refine(
       (value) => !value.startsWith('#'),
-      'a pattern, not a comment: write "\\\\#" where a name begins with "#"',
+      'a pattern, not a comment (write "\\\\#" for a name that begins with "#")',
     )
     .refine(
       (value) => !/(?<!\\)(?:\\\\)*\\$/.test(value),
@@ -134,7 +134,7 @@ export function peerUrl() {
 }
 
 const SECRET =
-  'exactly one of { "env": "NAME" }, { "file": "path" } and { "credential": "name" }: a secret does not stand in the configuration itself';
+  'exactly one of { "env": "NAME" }, { "file": "path" } and { "credential": "name" } (the secret itself is never in the configuration)';
 
 /** The place of a secret, and never the secret itself. */
 export const secretSchema = z.union(

@@ -36,8 +36,8 @@ export async function loadConfig(path: string): Promise<LoadedConfig> {
 }
 
 /**
- * Checks and completes a configuration that was read from `file`, an absolute path. What
- * contradicts each other is looked for where every value is right by itself.
+ * Checks and completes a configuration that was read from `file`, an absolute path. Contradictions
+ * between values are looked for only if every value is valid on its own.
  *
  * @throws ConfigError CONFIG_INVALID with all problems at once
  */
@@ -71,12 +71,12 @@ async function readText(path: string): Promise<string> {
 }
 
 function invalid(file: string, problems: readonly Problem[]): ConfigError {
-  const count = problems.length === 1 ? 'a problem' : `${problems.length} problems`;
+  const count = problems.length === 1 ? 'an error' : `${problems.length} errors`;
   const values = { path: file, count, lines: problemLines(problems) };
   return new ConfigError('CONFIG_INVALID', values, { details: { path: file, problems } });
 }
 
-/** The problems behind the schema's issues: one for each key that is wrong. */
+/** Returns the errors for the schema's issues: one for each key that is wrong. */
 function problemsOf(issues: readonly z.core.$ZodIssue[], input: unknown): Problem[] {
   const known = jsonSchema();
   const problems = issues.flatMap((issue): Problem[] => {
@@ -95,7 +95,7 @@ function problemsOf(issues: readonly z.core.$ZodIssue[], input: unknown): Proble
   return [...new Map(problems.map((problem) => [problem.path, problem])).values()];
 }
 
-/** Keys that stand in the configurations of other programs, and what may be meant here. */
+/** Keys from the configurations of other programs, with the keys that they may stand for here. */
 const OTHER_NAMES: ReadonlyMap<string, readonly string[]> = new Map(
   Object.entries({
     address: ['listen', 'url'],
@@ -114,14 +114,14 @@ function unknownKey(parent: readonly PropertyKey[], key: string, known: JsonSche
   const elsewhere = keysOf(known).find((path) => path.endsWith(`.${key}`));
   const expected =
     similar !== undefined
-      ? `"${similar}": did you mean that?`
+      ? `"${similar}"`
       : elsewhere !== undefined
-        ? `it at ${elsewhere}`
+        ? `that key at ${elsewhere}`
         : `one of ${here.map((name) => `"${name}"`).join(', ')}`;
   return { path: z.core.toDotPath([...parent, key]), received: 'an unknown key', expected };
 }
 
-/** Every key of the file that holds a value, outer ones first: `folders[].settle`. */
+/** Returns every key of the file, such as `folders[].settle`. Outer keys come first. */
 function keysOf(node: JsonSchema, prefix = ''): string[] {
   return Object.entries(node.properties ?? {}).flatMap(([name, child]) => [
     `${prefix}${name}`,
@@ -139,8 +139,8 @@ function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
 }
 
 /**
- * A value for a message. Whatever stands near a password is not shown: it may be one, in the wrong
- * place.
+ * Returns a value as a message shows it. A value near a password is not shown, because it may be a
+ * password in the wrong place.
  */
 function shown(path: readonly PropertyKey[], value: unknown): string {
   if (value === undefined) return 'nothing';
@@ -156,8 +156,8 @@ function shown(path: readonly PropertyKey[], value: unknown): string {
 }
 
 /**
- * Hides user, password and query of a URL, where people keep tokens, also of a URL that lacks its
- * scheme.
+ * Hides the user, password and query of a URL, because they may contain secrets. The URL may lack
+ * its scheme.
  */
 function withoutCredentials(text: string): string {
   const withoutUser = text.replace(/^([a-z][a-z+.-]*:\/\/).*@|^[^/]*:.*@/is, '$1***@');

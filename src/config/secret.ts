@@ -56,7 +56,7 @@ async function readSecret(path: string, place: string, log: Logger): Promise<str
       const stat = await handle.stat();
       if (!stat.isFile()) throw unreadable('is not a regular file');
       if (stat.size > MAX_SECRET_BYTES)
-        throw unreadable('is larger than 64 KiB: this is no secret');
+        throw unreadable('is larger than 64 KiB, the limit for a secret');
       if ((stat.mode & 0o004) !== 0)
         log.warn({ path }, `${place} can be read by every user of this machine; \`chmod 600\` it.`);
       const bytes = await handle.readFile();

@@ -8,13 +8,9 @@ import { EXIT, messageOf, PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import type { Credentials } from '../peer/auth.js';
 import { PeerClient } from '../peer/client.js';
-import {
-  type Dialect,
-  type DialectName,
-  rememberedDialect,
-  rememberedEmbedded,
-} from '../peer/dialect.js';
-import { DIALECTS } from '../peer/dialects.js';
+import type { Dialect, DialectName } from '../peer/dialects/dialect.js';
+import { dialectNamed } from '../peer/dialects/dialects.js';
+import { rememberedDialect, rememberedEmbedded } from '../peer/remembered.js';
 import type { RequestQueue } from '../queue/request-queue.js';
 import { EMBEDDED_META } from '../report/status.js';
 import type { State } from '../state/state.js';
@@ -22,21 +18,21 @@ import type { DialectSource } from '../uplink/deps.js';
 
 const BEGINNING = /(?=-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----)/;
 
-/** How the embedded peer is reached: by its socket, where this process has it, else by its URL. */
+/** The access to the embedded peer: by its socket if this process runs it, else by its URL. */
 export interface EmbeddedAccess {
   readonly url: string;
   readonly socketPath?: string | undefined;
   readonly credentials: Credentials;
 }
 
-/** In the directory of the state: how each peer asked for the password. */
+/** The file in the state directory that records how each peer asked for the password. */
 const ACCESS_FILE = 'peer-access.json';
 
 /**
- * A client for the configured peer.
+ * Returns a client for the configured peer.
  *
- * @param embedded how the embedded peer is reached, where that is the peer
- * @throws PeersyncError when the password or the CA file cannot be read
+ * @param embedded the access to the embedded peer, if that is the configured one
+ * @throws PeersyncError if the password or the CA file cannot be read
  */
 export async function configuredPeer(
   { peer, state }: Pick<Config, 'peer' | 'state'>,
@@ -60,7 +56,7 @@ export async function configuredPeer(
   });
 }
 
-/** @throws ConfigError when the password cannot be read */
+/** @throws ConfigError if the password cannot be read */
 export async function configuredCredentials(
   { username, password }: NonNullable<Config['peer']['auth']>,
   log: Logger,
@@ -68,7 +64,7 @@ export async function configuredCredentials(
   return { username, password: await resolveSecret(password, process.env, log) };
 }
 
-/** @throws PeersyncError CONFIG_CA when it cannot be read, or is not whole */
+/** @throws PeersyncError CONFIG_CA if the file cannot be read, or is incomplete */
 export async function readCa(path: string): Promise<string> {
   const wrong = (what: string, hint: string, cause?: unknown) =>
     new PeersyncError({
@@ -82,7 +78,7 @@ export async function readCa(path: string): Promise<string> {
     const hint = 'Mend peer.tls.ca, or the permissions of the file.';
     throw wrong(`could not be read: ${messageOf(error)}`, hint, error);
   });
-  // What is no certificate is passed over by the TLS library, and the peer's own is refused then.
+  // The TLS library ignores anything that is no certificate, and then refuses the peer's own.
   const certificates = text.split(BEGINNING).filter((part) => BEGINNING.test(part));
   const mend =
     'Put the certificates there that the peer is to be known by, whole, or mend peer.tls.ca.';
@@ -95,34 +91,34 @@ export async function readCa(path: string): Promise<string> {
   }
 }
 
-/** Under this name the state keeps what was found out. */
+/** The key of the state value that keeps the detected dialect. */
 const DIALECT_META = 'dialect';
 
 export interface PeerDialectDeps {
   readonly configured: DialectName | 'auto';
-  /** The peer's address, to which the memory belongs. */
+  /** The URL of the peer. A remembered dialect is that of one URL. */
   readonly url: string;
   readonly client: Pick<PeerClient, 'dialect' | 'detect'>;
   readonly queue: Pick<RequestQueue, 'run'>;
   readonly state: Pick<State, 'meta' | 'setMeta' | 'commit'>;
   readonly clock: Clock;
   readonly log: Logger;
-  /** The peer speaks another dialect than before: what was skipped may travel now. */
+  /** Called when the peer speaks another dialect than before: skipped files may be pushed now. */
   readonly onChange: () => void;
 }
 
-/** Between two questions because of answers that do not fit, in ms. */
+/** Shortest interval between two detections because of answers that do not fit, in ms. */
 const ASK_AGAIN_MS = 60_000;
-/** Between two questions while it is unknown, in ms; the queue waits for a peer that is away. */
+/** Interval between two detections while the dialect is unknown, in ms. */
 const PAUSE_MS = 2_000;
 
 /**
- * Which dialect the peer speaks: the configured one, or what it turned out to be.
+ * Holds the dialect of the peer: the configured one, or the detected one.
  *
- * Not configured, it is *unknown* until the peer was asked (through the queue, so that a peer that
- * is away is waited for), then *known* and remembered with the peer's address; a later run begins
- * with it. Answers that do not fit make it ask again, at most once a minute: another peer may stand
- * at that address by now.
+ * A dialect that is not configured is *unknown* until the peer answers a detection, which waits in
+ * the queue for a peer that is away. Then it is *known*, and remembered with the URL of the peer; a
+ * later run begins with it. Answers that do not fit cause another detection, at most once a minute,
+ * because another peer may be at that URL by now.
  */
 export class PeerDialect implements DialectSource {
   #askedAt = Number.NEGATIVE_INFINITY;
@@ -132,7 +128,7 @@ export class PeerDialect implements DialectSource {
 
   get current(): Dialect | undefined {
     const { dialect } = this.deps.client;
-    return dialect === undefined ? undefined : DIALECTS[dialect];
+    return dialect === undefined ? undefined : dialectNamed(dialect);
   }
 
   async known(signal: AbortSignal): Promise<boolean> {
@@ -166,7 +162,7 @@ export class PeerDialect implements DialectSource {
     const { client, log, onChange, queue } = this.deps;
     const before = client.dialect;
     try {
-      // What this asks says nothing of whether the trouble of the pushes is over.
+      // In the lane `interactive`, this request does not show whether pushes succeed again.
       await queue.run('interactive', (signal) => client.detect({ signal }));
     } catch (error) {
       if (error instanceof PeersyncError) return false;
@@ -197,21 +193,22 @@ export class PeerDialect implements DialectSource {
 export interface PeerKindDeps extends Pick<PeerDialectDeps, 'url' | 'queue' | 'state' | 'clock'> {
   readonly client: Pick<PeerClient, 'isEmbedded' | 'ping'>;
   readonly dialect: Pick<DialectSource, 'known'>;
-  /** It is an embedded one: files that went before that was known are to be decided about. */
+  /** Called when the peer is an embedded one: removed files that waited can be decided about. */
   readonly onEmbedded: () => void;
-  /** Hears of a bug, or of a state that cannot be written. */
+  /** Called with a bug, or with the error of a state that cannot be written. */
   readonly onFailure: (error: unknown) => void;
-  /** Ends the asking. */
+  /** Ends the requests. */
   readonly signal: AbortSignal;
 }
 
 /**
- * Whether the peer is an embedded one, perhaps of another process: unless `onDelete` says
- * otherwise, documents are removed from such a peer only.
+ * Finds out whether the peer is an embedded one, which another process may run. Unless `onDelete`
+ * says otherwise, documents are removed from such a peer only.
  *
- * It is *unknown* until the peer has answered in this run, even where an earlier run knew it:
- * another peer may stand at that address by now. Then each answer says it. Nothing is asked before
- * it decides about a document. It is remembered for reports while no daemon runs.
+ * This is *unknown* until the peer has answered in this run, even if an earlier run found it out,
+ * because another peer may be at that URL by now. Then it is *known*, and each answer renews it. No
+ * request is sent before a document depends on it. It is remembered for reports while no daemon
+ * runs.
  */
 export class PeerKind {
   #asked: Promise<void> | undefined;
@@ -222,12 +219,12 @@ export class PeerKind {
     return this.deps.url === 'embedded' || this.deps.client.isEmbedded;
   }
 
-  /** Settled when the peer has answered that was asked; undefined where nobody asked it. */
+  /** Resolves when the peer has answered; undefined if no request was needed. */
   get asked(): Promise<void> | undefined {
     return this.#asked;
   }
 
-  /** What is known; where that is nothing, the peer is asked from now on, until it has answered. */
+  /** Returns what is known. If that is nothing, asks the peer until it has answered. */
   get(): boolean | undefined {
     if (this.isEmbedded === undefined) this.#asked ??= this.#ask().catch(this.deps.onFailure);
     return this.isEmbedded;

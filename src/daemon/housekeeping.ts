@@ -3,8 +3,8 @@ import type { Timer } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
 import { counted, quoted, shellWord } from '../lib/text.js';
 import { gone, isAway, mayHaveDocument } from '../state/entry.js';
-import { isToBeRemoved } from '../watch/deletions.js';
-import type { WatchDeps } from '../watch/reconciler.js';
+import { isToBeRemoved } from '../watch/deletion-candidates.js';
+import type { WatchDeps } from '../watch/deps.js';
 
 const DAY_MS = 86_400_000;
 

@@ -8,6 +8,7 @@ import { HealthCheck } from '../lib/health.js';
 import type { Logger } from '../lib/logger.js';
 import { WorkThread } from '../lib/work-thread.js';
 import { Mirrors } from '../mirror/mirrors.js';
+import { isDialect } from '../peer/dialects/dialects.js';
 import type { QueueLimits } from '../queue/options.js';
 import { RequestQueue } from '../queue/request-queue.js';
 import { restorePause } from '../report/pausing.js';
@@ -263,7 +264,8 @@ async function closeLost(state: State, dir: string, { clock, log }: OpenDeps): P
 async function openPeer(state: State, { current, clock, log, shutdown, onFailure }: OpenDeps) {
   const { peer, state: place } = current.config;
   if (peer.url !== 'embedded') {
-    const dialect = knownDialect(peer, state) ?? 'auto';
+    const known = knownDialect(peer, state);
+    const dialect = known !== undefined && isDialect(known) ? known : 'auto';
     const client = await configuredPeer(
       { peer: { ...peer, dialect }, state: place },
       { clock, log },

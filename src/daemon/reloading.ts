@@ -111,7 +111,7 @@ export class Reloading {
     if (config !== before) {
       const { hints, rescan } = config.watch;
       queue.limit(queueLimits(config));
-      watcher.watch({ folders: config.folders, hints, rescanMs: rescan });
+      watcher.configure({ folders: config.folders, hints, rescanMs: rescan });
       await housekeeping.keep(config);
       await mirrors.configure(config.mirror);
       if (config.audit.every !== before.audit.every) {

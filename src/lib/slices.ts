@@ -32,7 +32,7 @@ export async function* inSlices<T>(
 }
 
 /** Yields items one by one. The event loop runs after every `size` of them. */
-export async function* inTurns<T>(
+export async function* withPauses<T>(
   items: Iterable<T>,
   size: number = SLICE_ITEMS,
 ): AsyncGenerator<T, void> {

@@ -5,43 +5,48 @@ import { inSlices } from '../lib/slices.js';
 import { compareByCodePoint, counted, sentence } from '../lib/text.js';
 import type { Citation, CitingDocument } from '../peer/citation.js';
 import type { ConfirmedItem, Entry, GoneItem } from '../state/entry.js';
-import { type Followed, type FollowOptions, Mirror } from './mirror.js';
-import type { Target } from './place.js';
+import type { Target } from './held-directory.js';
+import { type FollowOptions, type FollowResult, Mirror } from './mirror.js';
 import { type CitationsPlan, passes } from './plan.js';
 import type { MirrorRecord, Pass } from './record.js';
 import { fillTemplate } from './target-path.js';
-import { hashOf, removeWhole, replaceWhole, type Standing, stampOfTarget } from './whole-file.js';
+import {
+  type ExistingFile,
+  hashOf,
+  removeWhole,
+  replaceWhole,
+  stampOfTarget,
+} from './whole-file.js';
 
-/** How many items are looked at between two saves of where the pass stands. */
+/** The items between two commits of the position of a pass. */
 const SAVE_EVERY = 100;
-/** So many items in a row that fail are no accident: the pass waits. */
-const MOST_FAILURES = 5;
-/**
- * So long after an item was confirmed the peer is asked for it, and for all that were confirmed
- * meanwhile, in ms.
- */
-const SOON_MS = 20_000;
-const OF_AN_ITEM = [
+/** The failures in a row after which a pass waits. */
+const MAX_FAILURES = 5;
+/** The delay between the confirmation of an item and the request for its citations, in ms. */
+const NEW_ITEMS_DELAY_MS = 20_000;
+/** Errors about a single item. The pass goes on with the others. */
+const ITEM_ERRORS = [
   'PEER_ANSWER',
   'PEER_ANSWER_TOO_LARGE',
   'PEER_REFUSED',
   'PEER_FAILED',
   'MIRROR_BLOCKED',
 ];
-/** How many items are held at a time. */
-const PAGE = 2_000;
-/** How many records are looked at without a pause. */
-const SLICE = 5_000;
-/** Bytes: a larger file is none that a citation became. */
-const LARGEST = 64 * 2 ** 20;
+/** The items in memory at a time. */
+const PAGE_SIZE = 2_000;
+/** The records that are visited between two pauses. */
+const RECORDS_PER_SLICE = 5_000;
+/** The size of the largest citation file, in bytes. A larger file is not ours. */
+const MAX_FILE_BYTES = 64 * 2 ** 20;
+/** The digits of the time in the cursor key of an item. */
 const TIME_DIGITS = 15;
-/** Behind all keys of items. */
+/** Sorts after all cursor keys. */
 const KEYS_END = ':';
 
 /** An item that has, or had, a citation file. */
 type CitedItem = ConfirmedItem | GoneItem;
 
-/** One run: how far its pass is, and what could not be looked at. */
+/** One run: the position of its pass, and the items that failed. */
 interface Run {
   pass: Pass;
   readonly failures: string[];
@@ -49,32 +54,33 @@ interface Run {
 }
 
 /**
- * A file for each confirmed item of a folder with what the peer knows of its citations.
+ * Writes a file for each confirmed item of a folder with the citations that the peer knows.
  *
- * A *pass* goes over all items, one request each; where it stands is kept in state, so that the
- * next run goes on after a restart, or after the peer was away. A document that the peer does not
- * show keeps its file, an item that is gone loses it. The next pass begins `every` after the
- * beginning of the last, and with each run that a person asks for.
+ * A *pass* visits all items, with one request each. Its position is kept in state, so that the next
+ * run continues after a restart, or after the peer was unreachable. A document that the peer does
+ * not show keeps its file. The file of an item that is gone is removed. The next pass begins
+ * `every` after the beginning of the last, and with each run that a person asks for.
  *
- * What is confirmed, or gone, after a pass began is looked at soon, in a run of its own or in the
- * middle of the next pass.
+ * Items that are confirmed, or gone, after a pass began are visited soon: in a run of their own, or
+ * within the next pass.
  */
 export class CitationsMirror extends Mirror<CitationsPlan> {
   /**
-   * Since when there may be new items to look at. At first there may be those of an earlier
-   * process.
+   * The time since when there may be new items. At first there may be those of an earlier process.
    */
   #newSince: number | undefined = this.deps.clock.now();
 
-  /** A pass that was cut short goes on soon; one that ended keeps its distance to the next. */
+  /** An interrupted pass continues soon. After a complete one the next begins in time. */
   override nextIn(): number | undefined {
     const pass = passes.of(this.deps.state, this.name);
     return pass === undefined || pass.after !== undefined ? undefined : this.#untilNext(pass);
   }
 
-  /** Whether there have been new items for a while. */
+  /** Returns whether there have been new items for a while. */
   override async wantsRun(): Promise<boolean> {
-    return this.#newSince !== undefined && this.deps.clock.now() - this.#newSince >= SOON_MS;
+    return (
+      this.#newSince !== undefined && this.deps.clock.now() - this.#newSince >= NEW_ITEMS_DELAY_MS
+    );
   }
 
   itemChanged(item: Entry): void {
@@ -84,21 +90,21 @@ export class CitationsMirror extends Mirror<CitationsPlan> {
   async follow(
     before: MirrorRecord | undefined,
     { isAsked, signal }: FollowOptions,
-  ): Promise<Followed> {
+  ): Promise<FollowResult> {
     const now = this.deps.clock.now();
     const known = passes.of(this.deps.state, this.name);
     const isPassDue = isAsked || known === undefined || this.#untilNext(known) === 0;
     const isBegun = known?.after !== undefined;
     const begun = known ?? { beganAt: now, files: 0, changed: false };
     const run: Run = { pass: isBegun ? begun : { ...begun, changed: false }, failures: [], signal };
-    if (known !== undefined) await this.#lookAt(run, 'newAfter');
+    if (known !== undefined) await this.#visitAll(run, 'newAfter');
     if (isPassDue) {
       if (!isBegun)
         run.pass = { ...run.pass, beganAt: now, after: '', newAfter: keyOf(now), files: 0 };
-      await this.#lookAt(run, 'after');
+      await this.#visitAll(run, 'after');
       this.#keep(run, { ...run.pass, after: undefined });
     }
-    // Of the items that were not looked at nothing new is known.
+    // Without a pass the notes of the last one still hold.
     const last = isPassDue ? undefined : before;
     const notes = notesOf(run.failures) ?? last?.notes;
     const facts = {
@@ -106,31 +112,31 @@ export class CitationsMirror extends Mirror<CitationsPlan> {
       notes,
       succeededAt: last?.succeededAt ?? this.deps.clock.now(),
     };
-    return { kind: 'followed', changed: run.pass.changed, facts };
+    return { kind: 'current', changed: run.pass.changed, facts };
   }
 
-  /** How long until the next pass, in ms; 0 where the last was cut short. */
+  /** Returns the ms until the next pass, 0 if the last was interrupted. */
   #untilNext({ after, beganAt }: Pass): number {
     const now = this.deps.clock.now();
-    // A time ahead is of an earlier run whose clock was wrong.
+    // A time in the future is of an earlier run with a wrong clock.
     return after === undefined ? Math.max(0, Math.min(now, beganAt) + this.every - now) : 0;
   }
 
   /**
-   * Looks at the items of the pass (`after`), or at those that changed since it began (`newAfter`),
-   * one after the other. Behind one that fails nothing is safe: the next run goes on from there.
+   * Visits the items of the pass (`after`), or those that changed since it began (`newAfter`). The
+   * position does not advance past a failed item: the next run continues from there.
    */
-  async #lookAt(run: Run, cursor: 'after' | 'newAfter'): Promise<void> {
+  async #visitAll(run: Run, cursor: 'after' | 'newAfter'): Promise<void> {
     const isPass = cursor === 'after';
     if (!isPass) this.#newSince = undefined;
     const began = keyOf(run.pass.beganAt);
     let last = run.pass[cursor] ?? began;
     let failed = 0;
-    let looked = 0;
-    for await (const item of this.#itemsBehind(last, isPass ? began : undefined)) {
+    let visited = 0;
+    for await (const item of this.#itemsAfter(last, isPass ? began : undefined)) {
       run.signal.throwIfAborted();
       try {
-        const { files, changed } = await this.#look(item, isPass, run.signal);
+        const { files, changed } = await this.#visit(item, isPass, run.signal);
         run.pass = {
           ...run.pass,
           files: run.pass.files + files,
@@ -141,13 +147,13 @@ export class CitationsMirror extends Mirror<CitationsPlan> {
         if (!isOfThisItem(error)) throw error;
         failed += 1;
         run.failures.push(`${item.path}: ${messageOf(error)}`);
-        if (failed === MOST_FAILURES) throw error;
+        if (failed === MAX_FAILURES) throw error;
       }
       last = keyOf(item.since, item.path);
       this.#keep(run, failed === 0 ? { ...run.pass, [cursor]: last } : run.pass);
-      looked += 1;
-      if (looked % SAVE_EVERY === 0) await this.deps.commit();
-      if (isPass && (await this.wantsRun())) await this.#lookAt(run, 'newAfter');
+      visited += 1;
+      if (visited % SAVE_EVERY === 0) await this.deps.requests.commit();
+      if (isPass && (await this.wantsRun())) await this.#visitAll(run, 'newAfter');
     }
     this.#keep(run, { ...run.pass, [cursor]: last });
   }
@@ -158,74 +164,81 @@ export class CitationsMirror extends Mirror<CitationsPlan> {
   }
 
   /**
-   * A document that the peer does not show keeps its file, which counts as none in a pass.
+   * Updates the file of one item. A document that the peer does not show keeps its file, and a pass
+   * does not count it.
    *
-   * @returns how many files there are more than were counted before: a pass counts all of them anew
+   * @returns the change of the number of files: a pass counts all of them anew
    */
-  async #look(
+  async #visit(
     item: CitedItem,
     isPass: boolean,
     signal: AbortSignal,
   ): Promise<{ readonly files: number; readonly changed: boolean }> {
     const { folder, filter, ch, path: template } = this.plan.settings;
-    const { root, peer, ask } = this.deps;
+    const { root, peer, requests } = this.deps;
     const { path } = fillTemplate(template, { folder, path: item.path.split('/') });
     const target = { root, path };
     const counted = !isPass && (await stampOfTarget(target)) !== undefined ? 1 : 0;
     if (item.status === 'gone') {
-      // No directories are made for what never had a file.
-      const onReplace = (_: unknown, old?: Standing) => this.#keepUnlessOurs(target, old);
+      // Makes no directories for an item without a file.
+      const onReplace = (_: unknown, old?: ExistingFile) => this.#keepUnlessOurs(target, old);
       const changed =
         (await stampOfTarget(target)) !== undefined && (await removeWhole(target, { onReplace }));
       return { files: -counted, changed };
     }
-    const citation = await ask(signal, (signal) =>
+    const citation = await requests.run(signal, (signal) =>
       peer.citation({ url: item.url }, { filter, ch, signal }),
     );
     if (citation === undefined) return { files: 0, changed: false };
     const body = jsonOf(citation, item.url);
-    const onReplace = (_: unknown, old?: Standing) => this.#keepUnlessOurs(target, old, body);
+    const onReplace = (_: unknown, old?: ExistingFile) => this.#keepUnlessOurs(target, old, body);
     const { changed } = await replaceWhole(target, [signed(body)], { signal, onReplace });
     return { files: 1 - counted, changed };
   }
 
   /**
-   * Saves a file that somebody edited as a conflict file. @param body of the file that replaces it
+   * Saves an edited file as a conflict file.
+   *
+   * @param body of the file that replaces it
    */
-  async #keepUnlessOurs(target: Target, old: Standing | undefined, body?: string): Promise<void> {
+  async #keepUnlessOurs(
+    target: Target,
+    old: ExistingFile | undefined,
+    body?: string,
+  ): Promise<void> {
     if (old === undefined) return;
-    const text = old.stamp.size > LARGEST ? '' : await readFile(old.path, 'utf8');
+    const text = old.stamp.size > MAX_FILE_BYTES ? '' : await readFile(old.path, 'utf8');
     const end = SIGNED.exec(text);
     const isOurs = end !== null && text === signed(text.slice(0, end.index));
-    // A file without the sum is one of an earlier release.
+    // A file of an earlier release has no sha256.
     if (!isOurs && text !== `${body}\n}\n`) await this.keepEdits(target, await hashOf(old.path));
   }
 
   /**
-   * The confirmed and the gone items of the folder behind the key `last`, up to `end`, in order. In
-   * bounded memory, at the price of looking at all records of the folder once a page.
+   * Yields the confirmed and the gone items of the folder after the key `last`, up to `end`, in
+   * order. Memory is bounded: all records of the folder are visited once per page.
    */
-  async *#itemsBehind(last: string, end = KEYS_END): AsyncGenerator<CitedItem> {
+  async *#itemsAfter(last: string, end = KEYS_END): AsyncGenerator<CitedItem> {
     const { state } = this.deps;
     const { folder } = this.plan.settings;
     for (;;) {
       let keys: string[] = [];
       let limit = end;
-      for await (const group of inSlices(state.entries.all(folder), SLICE)) {
+      for await (const group of inSlices(state.entries.all(folder), RECORDS_PER_SLICE)) {
         for (const entry of group) {
           const key = isCited(entry) ? keyOf(entry.since, entry.path) : '';
           if (key > last && key < limit) keys.push(key);
         }
-        if (keys.length < 2 * PAGE) continue;
-        keys = keys.sort().slice(0, PAGE);
+        if (keys.length < 2 * PAGE_SIZE) continue;
+        keys = keys.sort().slice(0, PAGE_SIZE);
         limit = keys.at(-1) ?? limit;
       }
-      const page = keys.sort().slice(0, PAGE);
+      const page = keys.sort().slice(0, PAGE_SIZE);
       for (const key of page) {
         const item = state.get(folder, key.slice(TIME_DIGITS));
         if (item !== undefined && isCited(item) && keyOf(item.since, item.path) === key) yield item;
       }
-      if (page.length < PAGE) return;
+      if (page.length < PAGE_SIZE) return;
       last = page.at(-1) ?? last;
     }
   }
@@ -239,22 +252,22 @@ function isCited(entry: Entry): entry is CitedItem {
   return entry.status === 'confirmed' || entry.status === 'gone';
 }
 
-/** Whether only this item fails, as far as one can see; then the others may go on. */
+/** Returns whether an error is about this item alone. */
 function isOfThisItem(error: unknown): boolean {
-  return error instanceof PeersyncError && OF_AN_ITEM.includes(error.code);
+  return error instanceof PeersyncError && ITEM_ERRORS.includes(error.code);
 }
 
 function notesOf(failures: readonly string[]): string[] | undefined {
   const [first] = failures;
   if (first === undefined) return undefined;
   return [
-    `${counted(failures.length, 'document')} could not be looked at, the first of them ${sentence(first)}`,
+    `${counted(failures.length, 'document')} could not be looked up, the first of them ${sentence(first)}`,
   ];
 }
 
 /**
- * The same knowledge is the same text, in whatever order the peer sends it. @returns the text up to
- * what `signed` adds
+ * Returns the text of a citation file without the end that `signed` adds. The order of the answer
+ * does not matter.
  */
 function jsonOf(citation: Citation, itemUrl: string): string {
   const { url = itemUrl, urlhash, title, citing, similar } = citation;
@@ -280,9 +293,7 @@ function jsonOf(citation: Citation, itemUrl: string): string {
   return JSON.stringify(sorted, undefined, 2).slice(0, -'\n}'.length);
 }
 
-/**
- * The file says the sha256 of what stands in it, by which it is told from one that somebody edited.
- */
+/** Appends the sha256 of the text. It tells a file of ours from an edited one. */
 function signed(body: string): string {
   const sha256 = createHash('sha256').update(body).digest('hex');
   return `${body},\n  "sha256": "${sha256}"\n}\n`;

@@ -4,19 +4,16 @@ import { basename, dirname, join, posix } from 'node:path';
 import { syncDirectory, writeFileAtomic } from '../lib/atomic.js';
 import type { Clock } from '../lib/clock.js';
 import { MirrorError, onDisk } from './errors.js';
-import { atPlace, type Place, type Target } from './place.js';
+import { type HeldPath, type Target, withHeldDirectory } from './held-directory.js';
 import { hashOf, statsAt, temporaryOf } from './whole-file.js';
 
-/**
- * Copies of one file that `keep` makes: a program that writes into it again and again fills no
- * disk.
- */
-const MOST_KEPT = 100;
+/** The most copies of one file that `keep` makes. A program that writes in a loop fills no disk. */
+const MAX_KEPT = 100;
 
 /**
- * The *conflict files* of one mirrored file: whole copies beside it, as NAME.conflict-TIME, of what
- * somebody wrote into it and what the peer does not have. Once written they are the person's and
- * never changed; a conflict *stands* for as long as its file does. The same content is saved once.
+ * The conflict files of one mirrored file: whole copies beside it, as NAME.conflict-TIME, with
+ * edits that the peer does not have. They belong to the person, and are never changed. A conflict
+ * is *open* as long as its file exists. The same content is saved once.
  */
 export class ConflictFiles {
   constructor(
@@ -24,17 +21,17 @@ export class ConflictFiles {
     private readonly clock: Clock,
   ) {}
 
-  /** Those that a person has not removed yet, below the root, the oldest first. */
+  /** Returns the paths of all conflict files below the root, the oldest first. */
   async list(): Promise<readonly string[]> {
     const { path } = this.target;
     const begin = `${posix.basename(path)}.conflict-`;
-    const names = await atPlace(this.target, ({ at }) => readdir(dirname(at)));
+    const names = await withHeldDirectory(this.target, ({ at }) => readdir(dirname(at)));
     const ours = names.filter((name) => name.startsWith(begin)).sort();
     return ours.map((name) => posix.join(posix.dirname(path), name));
   }
 
   /**
-   * Writes a copy of what was read from the file.
+   * Saves content that was read from the file.
    *
    * @param sha256 of the bytes
    * @returns its path, below the root
@@ -42,7 +39,7 @@ export class ConflictFiles {
   async save(bytes: Buffer, sha256: string, mode: number): Promise<string> {
     const paths = await this.list();
     return await this.#work(async ({ at }) => {
-      const same = await this.#same(paths, dirname(at), bytes.length, sha256);
+      const same = await this.#findSame(paths, dirname(at), bytes.length, sha256);
       if (same !== undefined) return same;
       const path = this.#freePath(paths);
       const temporary = temporaryOf(at, 'conflict');
@@ -52,26 +49,26 @@ export class ConflictFiles {
   }
 
   /**
-   * Keeps the file that stands there, of any size, under a second name. A program that still has it
-   * open goes on writing into that.
+   * Keeps the existing file, of any size, by a hard link. A program that has it open goes on
+   * writing into the conflict file.
    *
    * @param sha256 of its content
    * @returns the path of the copy, below the root
-   * @throws MirrorError MIRROR_EDITED_AGAIN where there are too many already
+   * @throws MirrorError MIRROR_EDITED_AGAIN if there are too many already
    */
   async keep(sha256: string): Promise<string> {
     const paths = await this.list();
     return await this.#work(async ({ at: file }) => {
       const directory = dirname(file);
       const size = (await statsAt(file))?.size;
-      const same = await this.#same(paths, directory, size, sha256);
+      const same = await this.#findSame(paths, directory, size, sha256);
       if (same !== undefined) return same;
-      if (paths.length >= MOST_KEPT)
-        throw new MirrorError('MIRROR_EDITED_AGAIN', this.#shown, `${MOST_KEPT}`);
+      if (paths.length >= MAX_KEPT)
+        throw new MirrorError('MIRROR_EDITED_AGAIN', this.#shown, `${MAX_KEPT}`);
       const path = this.#freePath(paths);
       const temporary = temporaryOf(file, 'conflict');
       await rm(temporary, { force: true });
-      // A copy where the file system has no second names.
+      // A copy if the file system has no hard links.
       await link(file, temporary).catch(() => copyFile(file, temporary, constants.COPYFILE_EXCL));
       const handle = await open(temporary, 'r');
       await handle.sync().finally(() => handle.close());
@@ -81,16 +78,16 @@ export class ConflictFiles {
     });
   }
 
-  async #work<T>(work: (place: Place) => Promise<T>): Promise<T> {
-    return await onDisk(this.#shown, () => atPlace(this.target, work));
+  async #work<T>(work: (place: HeldPath) => Promise<T>): Promise<T> {
+    return await onDisk(this.#shown, () => withHeldDirectory(this.target, work));
   }
 
-  /** Its path, for sentences. */
+  /** The path of the file, for messages. */
   get #shown(): string {
     return join(this.target.root, this.target.path);
   }
 
-  async #same(
+  async #findSame(
     paths: readonly string[],
     directory: string,
     size: number | undefined,

@@ -3,11 +3,8 @@ import { EXIT, type ExitCode, PeersyncError, systemCode } from '../lib/errors.js
 import { numberText, sentence, shellWord } from '../lib/text.js';
 import type { Conflict } from './record.js';
 
+/** The texts of an error. `{what}`, `{detail}` and `{accept}` (the command) are filled in. */
 interface Row {
-  /**
-   * What the sentences are filled with: `{what}` it is about, `{detail}` (who, what or why),
-   * `{accept}` (the command).
-   */
   readonly message: string;
   readonly hint: string;
   /** @default EXIT.failure */
@@ -18,7 +15,7 @@ function fill(sentence: string, facts: Readonly<Record<string, string>>): string
   return sentence.replace(/\{(\w+)\}/g, (braces, name: string) => facts[name] ?? braces);
 }
 
-/** Every error of this room, and what to do about it. */
+/** All errors of this folder. */
 const ERRORS = {
   MIRROR_OUTSIDE: {
     message: '{what} would be written outside the mirror root {detail}.',
@@ -27,7 +24,7 @@ const ERRORS = {
   MIRROR_ROOT_AWAY: {
     message:
       'The mirror root {what} is empty and on another file system than before, as if its disk were not mounted.',
-    hint: 'Mount it, and the work goes on by itself; if it is meant to begin anew there, put any file into it.',
+    hint: 'Mount it, and the mirrors go on by themselves. If the root is meant to begin anew there, put any file into it.',
   },
   MIRROR_ROOT_NESTED: {
     message:
@@ -35,16 +32,16 @@ const ERRORS = {
     hint: 'Set mirror.root, or the path of the mirror, to another directory. If nothing mirrors there any more, remove the file .peersync-mirror.json in it.',
   },
   MIRROR_BLOCKED: {
-    message: '{what} cannot be written: {detail} stands there.',
-    hint: 'Move aside what stands there, or give the mirror another path.',
+    message: '{what} cannot be written: {detail} is in the way.',
+    hint: 'Move it aside, or give the mirror another path.',
   },
   MIRROR_EDITED_AGAIN: {
-    message: '{what} was edited again, and {detail} copies of earlier edits stand beside it.',
-    hint: 'Remove the conflict files that you do not need, or stop what writes into the file; it stays as it is until then.',
+    message: '{what} was edited again, and there are {detail} copies of earlier edits beside it.',
+    hint: 'Remove the conflict files that you do not need, or stop the program that writes into the file. It stays as it is until then.',
   },
   MIRROR_FULL: {
     message: '{what} cannot be written: no space is left on its disk ({detail}).',
-    hint: 'Free some space there; the old file stays until then, and the work goes on by itself.',
+    hint: 'Free some space there. The old file stays until then, and the mirror goes on by itself.',
   },
   MIRROR_UNWRITABLE: {
     message: '{what} cannot be written ({detail}).',
@@ -52,11 +49,11 @@ const ERRORS = {
   },
   MIRROR_TOO_LARGE: {
     message: '{what} would become larger than {detail}.',
-    hint: 'Raise maxSize of the mirror if it is really that large; the old file stays until then.',
+    hint: 'Raise maxSize of the mirror if it is really that large. The old file stays until then.',
   },
   MIRROR_TOO_WIDE: {
     message: '{what} has more than {detail} columns.',
-    hint: 'Look at the table in the peer: so many columns are a sign that something else was answered.',
+    hint: 'Look at the table in the peer: with so many columns the answer is probably not that table.',
   },
   MIRROR_NOTHING: {
     message: 'The peer does not have {what}.',
@@ -64,11 +61,10 @@ const ERRORS = {
   },
   MIRROR_TOO_MANY: {
     message: 'The pattern {what} matches more than {detail} of the peer.',
-    hint: 'Narrow the pattern; what it found before goes on.',
+    hint: 'Narrow the pattern. The mirrors that it created before go on.',
   },
   MIRROR_NO_LIST: {
-    message:
-      'The peer does not tell which {detail} it has, so that the pattern {what} finds nothing.',
+    message: 'The peer does not list its {detail}, so that the pattern {what} finds nothing.',
     hint: 'Give each of them an entry of its own in the configuration.',
   },
   MIRROR_UNKNOWN: {
@@ -78,27 +74,27 @@ const ERRORS = {
   },
   MIRROR_NONE: {
     message: 'The configuration names no mirrors.',
-    hint: `What they do stands in ${pagePath('src/mirror/README.md')}.`,
+    hint: `${pagePath('src/mirror/README.md')} explains what mirrors do.`,
     exitCode: EXIT.usage,
   },
-  MIRROR_NO_ALARM: {
-    message: 'The mirror {what} has no alarm that could be accepted.',
-    hint: '`peersync status` shows which mirrors have one.',
+  MIRROR_NO_CONDITION: {
+    message: 'The mirror {what} reports nothing that could be accepted.',
+    hint: '`peersync status` shows which mirrors need you.',
     exitCode: EXIT.usage,
   },
   MIRROR_REPLACED: {
-    message: 'The configuration of the mirror {what} changed, or it left, while it was to run.',
-    hint: 'If it is still configured it runs again by itself, in its new way; `peersync mirror` runs it now.',
+    message: 'The mirror {what} was changed or removed in the configuration before it could run.',
+    hint: 'If it is still configured it runs again by itself. `peersync mirror` runs it now.',
   },
   MIRROR_FAILED: {
     message: 'The mirror {what} failed: {detail}.',
-    hint: 'It is tried again; if it goes on, report this with the log.',
+    hint: 'It is tried again. If it goes on failing, report this with the log.',
   },
 } as const satisfies Record<string, Row>;
 
 export type MirrorErrorCode = keyof typeof ERRORS;
 
-/** Why a mirror could not be written; `code` says which. The old file is as it was. */
+/** A mirror could not be brought up to date. The old file is as it was. */
 export class MirrorError extends PeersyncError {
   declare readonly code: MirrorErrorCode;
 
@@ -110,7 +106,11 @@ export class MirrorError extends PeersyncError {
   }
 }
 
-/** How something comes into the peer, as the end of a sentence. @param name of the table */
+/**
+ * Returns how a table or shared object is put into the peer, as a phrase.
+ *
+ * @param name of the table
+ */
 export function howToPut(kind: 'table' | 'share', name: string): string {
   return kind === 'table'
     ? `\`peersync table set ${shellWord(name)} --pk KEY COLUMN=VALUE\` sets its first row`
@@ -118,8 +118,7 @@ export function howToPut(kind: 'table' | 'share', name: string): string {
 }
 
 /**
- * Does what touches the disk: a system error becomes a MirrorError about `what`, and any other
- * stays what it is.
+ * Runs work on the disk. A system error becomes a MirrorError about `what`. Any other error passes.
  */
 export async function onDisk<T>(what: string, work: () => Promise<T>): Promise<T> {
   try {
@@ -138,7 +137,7 @@ export async function onDisk<T>(what: string, work: () => Promise<T>): Promise<T
   }
 }
 
-/** Whether an error says that there is more than was asked for, whoever noticed it first. */
+/** Returns whether an error says that an answer or a file exceeds its limit. */
 export function isTooLarge(error: unknown): boolean {
   const codes = ['PEER_ANSWER_TOO_LARGE', 'MIRROR_TOO_LARGE'];
   return error instanceof PeersyncError && codes.includes(error.code);
@@ -152,13 +151,13 @@ const gone = (noun: string) => ({
   message: `The peer does not have {what} any more; ${stays}.`,
   hint: ifRight(`removes the file, until the peer has the ${noun} again`),
 });
-const leftAlone = 'until then nothing of it reaches the peer, and it is left alone';
+const leftAlone = 'until then nothing of it reaches the peer, and nothing overwrites it';
 
 /**
- * Every alarm: what the peer says would replace good data (SHARE_, TABLE_), the root is of another
- * state (ROOT_), or a file that a person edits cannot be taken (EDIT_).
+ * Every condition of a mirror. SHARE_ and TABLE_: what the peer answers would replace good data.
+ * ROOT_: the root belongs to another state. EDIT_: a file that a person edits cannot be taken.
  */
-const ALARMS = {
+const CONDITIONS = {
   SHARE_GONE: gone('object'),
   SHARE_EMPTY: {
     message: `The peer answers for {what} with nothing at all; ${stays}.`,
@@ -215,46 +214,46 @@ const ALARMS = {
     hint: `Put the columns right, ${orAnew}; ${leftAlone}.`,
   },
   EDIT_DELETES: {
-    message: 'From {what} {detail}.',
+    message: 'In {what} {detail}.',
     hint: `If they are to go, {accept} removes them in the peer; if not, put the lines back, ${orAnew}.`,
   },
   EDIT_KEYS: {
     message: '{what} cannot be merged: {detail}.',
-    hint: 'Rows are told apart by their keys: mend the table in the peer, or set "edit" to false for it.',
+    hint: 'Rows are identified by their keys: mend the table in the peer, or set "edit" to false for it.',
   },
 } as const satisfies Record<string, Row>;
 
-export type AlarmCode = keyof typeof ALARMS;
+export type ConditionCode = keyof typeof CONDITIONS;
 
 /**
- * Waits for a person: following the peer, or the file, would replace good data. Both were left
- * alone.
+ * Keeps a mirror from following the peer until a person accepts it or mends its cause. File and
+ * peer are as they were.
  */
-export class MirrorAlarm extends PeersyncError {
-  declare readonly code: AlarmCode;
-  /** Of a table that is edited: those that stand meanwhile. */
+export class MirrorCondition extends PeersyncError {
+  declare readonly code: ConditionCode;
+  /** For a two-way table: its open conflicts. */
   conflicts?: readonly Conflict[];
 
   /**
    * @param name of the mirror
-   * @param what is mirrored, in words: `the table "prices"`; of EDIT_ codes the file
+   * @param what the condition is about: `the table "prices"`, or the file for EDIT_ codes
    */
-  constructor(code: AlarmCode, name: string, what: string, detail = '') {
-    const { message, hint } = ALARMS[code];
+  constructor(code: ConditionCode, name: string, what: string, detail = '') {
+    const { message, hint } = CONDITIONS[code];
     const facts = { what, detail, accept: `\`peersync mirror accept ${shellWord(name)}\`` };
     const texts = { message: fill(message, facts), hint: fill(hint, facts) };
     super({ code, ...texts, details: { mirror: name }, exitCode: EXIT.quarantined });
   }
 }
 
-/** Characters of a name that a sentence shows. */
+/** The most characters of a name in a message. */
 const SHOWN = 100;
-/** Names that a sentence lists. */
+/** The most names in a message. */
 const LISTED = 5;
 
 /**
- * A name of the peer in a sentence: in quotes, cut if it is long, and without anything that moves a
- * cursor or hides text.
+ * Returns a name of the peer for a message: in quotes, cut if it is long, and with characters
+ * escaped that move a cursor or hide text.
  */
 export function quoted(name: string): string {
   const characters = [...name.slice(0, 4 * SHOWN)];
@@ -265,7 +264,7 @@ export function quoted(name: string): string {
   );
 }
 
-/** Several names in a sentence. */
+/** Returns several names for a message. */
 export function quotedList(names: readonly string[]): string {
   const shown = names.slice(0, LISTED).map(quoted).join(', ');
   return names.length > LISTED ? `${shown} and ${numberText(names.length - LISTED)} more` : shown;

@@ -5,8 +5,9 @@ import type {
   TableMirrorConfig,
 } from '../config/config.js';
 import { isWildcard, wildcard } from '../lib/text.js';
-import type { Json } from '../state/journal.js';
 import type { State, StateView } from '../state/state.js';
+import type { Json } from '../state/state-data.js';
+import type { Catalog } from './catalog.js';
 import type { Identity, MirrorRecord, MirrorReport, Pass } from './record.js';
 import { fillTemplate, type TargetPath } from './target-path.js';
 
@@ -15,9 +16,9 @@ interface PlanOf<Kind, Settings> {
   readonly kind: Kind;
   readonly name: string;
   readonly settings: Settings;
-  /** What the peer calls it (an object with its group), or the pattern. */
+  /** The name in the peer (for an object with its group), or the pattern. */
   readonly source: string;
-  /** How it came to be: configured by name, configured as a pattern, or found by a pattern. */
+  /** Its origin: configured by name, configured as a pattern, or found by a pattern. */
   readonly role: 'single' | 'pattern' | 'member';
 }
 
@@ -27,20 +28,19 @@ export type ListedPlan = SharePlan | TablePlan;
 export type CitationsPlan = Omit<PlanOf<'citations', CitationsMirrorConfig>, 'source' | 'role'>;
 export type Plan = ListedPlan | CitationsPlan;
 
-/** What the peer's lists said last, as far as they are known. */
-export type Listed = Partial<Record<ListedPlan['kind'], Set<string>>>;
+/** The part of the catalog that plans need. */
+type Listed = Pick<Catalog, 'names'>;
 
 type Meta = Pick<StateView, 'meta' | 'metaNames'>;
 
 /**
- * All mirrors, each name once: what is configured by name first, then the tables and the shared
- * objects that patterns match, in the order of the patterns. One by one: a pattern may match
- * thousands.
+ * Yields the plans of all mirrors, each name once: first the configured ones, then the tables and
+ * shared objects that patterns match, in the order of the patterns. A pattern may match thousands.
  */
 export function* plansOf(
   settings: MirrorConfig,
   state: Meta,
-  listed: Listed = {},
+  listed?: Listed,
 ): Generator<Plan, void> {
   const names = new Set<string>();
   for (const plan of everyPlan(settings, state, listed)) {
@@ -49,7 +49,7 @@ export function* plansOf(
   }
 }
 
-function* everyPlan(settings: MirrorConfig, state: Meta, listed: Listed): Generator<Plan, void> {
+function* everyPlan(settings: MirrorConfig, state: Meta, listed?: Listed): Generator<Plan, void> {
   const roleOf = (text: string) => (isWildcard(text) ? 'pattern' : 'single');
   const shares = settings.shares.map((each): SharePlan => {
     const { name, data, c } = each;
@@ -70,30 +70,28 @@ function* everyPlan(settings: MirrorConfig, state: Meta, listed: Listed): Genera
       const source = records.of(state, name)?.[kind] ?? '';
       return name === memberName(pattern, source) ? [source] : [];
     });
-    const sources = [...known, ...(listed[kind] ?? [])].filter(matcherOf(pattern));
+    const sources = [...known, ...(listed?.names(kind) ?? [])].filter(matcherOf(pattern));
     for (const source of [...new Set(sources)].sort())
       yield { ...pattern, name: memberName(pattern, source), source, role: 'member' };
   }
 }
 
-/**
- * Which tables or shared objects a pattern matches, over what stands in its group if it has one.
- */
+/** Returns the test of a pattern. A pattern with a group matches only names in that group. */
 export function matcherOf({ kind, settings }: ListedPlan): (source: string) => boolean {
   const regExp = wildcard(kind === 'table' ? settings.table : settings.data);
   const group = kind === 'table' || settings.c === undefined ? '' : `${settings.c}/`;
   return (source) => source.startsWith(group) && regExp.test(source.slice(group.length));
 }
 
-/** The name of a shared object within its group. */
+/** Returns the name of a shared object within its group. */
 export function dataOf({ settings: { c, data }, source, role }: SharePlan): string {
   if (role !== 'member') return data;
   return c === undefined ? source : source.slice(c.length + 1);
 }
 
 /**
- * A pattern that was given a name of its own gives it to each of its members. What the peer calls
- * something may hold anything; what is typed and shown may not.
+ * Returns the name of a mirror that a pattern found. If the pattern has a name of its own, that
+ * comes first. Characters that cannot be typed or shown are percent-encoded.
  */
 function memberName({ name, source }: ListedPlan, member: string): string {
   const printable = member.replace(/[\p{C}\p{Zl}\p{Zp}%]/gu, (c) =>
@@ -104,19 +102,16 @@ function memberName({ name, source }: ListedPlan, member: string): string {
   return name === source ? printable : `${name}/${printable}`;
 }
 
-/**
- * What is known of each mirror without a daemon: of those that a pattern brought, what it found
- * last.
- */
+/** Returns the reports of all mirrors from state, without a daemon. */
 export function mirrorReports(settings: MirrorConfig, state: Meta): MirrorReport[] {
   return [...plansOf(settings, state)].map((plan) => reportOf(plan, state));
 }
 
-/** What is known of a mirror; of one that has not run yet, what the configuration says. */
+/** Returns the report of a mirror. Before its first run it has only what is configured. */
 export function reportOf(plan: Plan, state: Meta): MirrorReport {
   const record: MirrorRecord | undefined = records.of(state, plan.name);
   const report = { name: plan.name, ...(record ?? identityOf(plan, wantedPath(plan).path)) };
-  // The path of a pattern is kept as it is configured: its files have paths of their own.
+  // A pattern is shown with its template: its files have paths of their own.
   return { ...report, path: hasManyFiles(plan) ? patternPath(plan) : report.path };
 }
 
@@ -125,7 +120,7 @@ function hasManyFiles(plan: Plan): boolean {
 }
 
 /**
- * Where the files of a pattern or of citations stand, for a person: `tables/p*.csv`,
+ * Returns the paths of a pattern or of citations to show: `tables/p*.csv`,
  * `citations/notes/*.json`.
  */
 function patternPath(plan: Plan): string {
@@ -135,7 +130,7 @@ function patternPath(plan: Plan): string {
   return settings.path.replaceAll('{folder}', () => settings.folder).replaceAll('{path}', '*');
 }
 
-/** Where the file of a plan stands unless another mirror is in the way. */
+/** Returns the path of the file of a plan, unless another mirror has it. */
 export function wantedPath(plan: Plan): TargetPath {
   const { settings } = plan;
   if (plan.kind === 'citations' || plan.role === 'pattern')
@@ -147,7 +142,7 @@ export function wantedPath(plan: Plan): TargetPath {
   );
 }
 
-/** @param path where its file stands below the root */
+/** @param path of the file, below the root */
 export function identityOf(plan: Plan, path: string): Identity {
   const { kind } = plan;
   if (kind === 'table' && plan.role !== 'pattern') return { kind, path, table: plan.source };
@@ -156,23 +151,21 @@ export function identityOf(plan: Plan, path: string): Identity {
     : { kind, path };
 }
 
-/** Keeps one value a mirror in state, under a prefix. In memory: commit it when it has to hold. */
-function keptOfMirrors<T extends object>(prefix: string) {
+/** Keeps one value per mirror in state, under a prefix. The caller commits. */
+function valuePerMirror<T extends object>(prefix: string) {
   return {
     of: (state: Pick<StateView, 'meta'>, name: string) =>
       state.meta(prefix + name) as T | undefined,
-    /**
-     * Keeps a value, or forgets it. It is made of JSON values only, which an interface cannot say.
-     */
+    /** Keeps a value, or removes it. It consists of JSON values, which an interface cannot say. */
     keep: (state: Pick<State, 'setMeta'>, name: string, value: T | undefined) =>
       state.setMeta(prefix + name, value as Json | undefined),
-    /** The names of all mirrors of which something is kept. */
+    /** Returns the names of all mirrors with a value. */
     names: (state: Pick<StateView, 'metaNames'>) =>
       state.metaNames(prefix).map((name) => name.slice(prefix.length)),
   };
 }
 
-/** What each mirror came to last. Committed after its file is in place. */
-export const records = keptOfMirrors<MirrorRecord>('mirror/');
-/** Where the pass over the items of each folder stands whose citations are mirrored. */
-export const passes = keptOfMirrors<Pass>('mirror-pass/');
+/** The records of mirrors. A record is committed after its file is in place. */
+export const records = valuePerMirror<MirrorRecord>('mirror/');
+/** The positions of the passes over folders whose citations are mirrored. */
+export const passes = valuePerMirror<Pass>('mirror-pass/');

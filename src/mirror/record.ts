@@ -1,129 +1,127 @@
-/** Why something went wrong, for a person: one sentence what happened, one what to do. */
+/** A condition or failure of a mirror: one sentence about the cause, and one about the remedy. */
 export interface MirrorFailure {
   readonly code: string;
   readonly message: string;
   readonly hint: string;
-  /** Since when, in ms since the epoch. */
+  /** Its begin, in ms since the epoch. */
   readonly since: number;
 }
 
 /**
- * A cell that was changed in the file and in the peer, differently, or a whole file that was
- * edited. What the peer has was kept.
+ * A cell that file and peer changed differently, or a whole file that was edited. The peer's value
+ * was kept.
  */
 export interface Conflict {
-  /**
-   * Empty where it is about the whole file: nobody merges it, or it was written while nobody could.
-   */
+  /** The key of the row. Empty for a whole file. */
   readonly pk: string;
-  /** Undefined where a row that one side changed was removed on the other. */
+  /** Undefined for a row that one side changed and the other removed. */
   readonly column?: string;
-  /** Below the root: the copy of the file that holds what was not applied. */
+  /** The conflict file, below the root. It holds the edit that was not applied. */
   readonly file: string;
   /** In ms since the epoch. */
   readonly at: number;
 }
 
-/**
- * Which version of a shared object a file is, in the words of the peer. Times are ms since the
- * epoch.
- */
+/** The version of a shared object, as the peer identifies it. Times are ms since the epoch. */
 export interface ShareVersion {
-  /** Of which object of which peer: of another it says nothing. */
+  /** Identifies the object and its peer. A version of another object says nothing. */
   readonly of: string;
   readonly etag?: string | undefined;
-  /** By the peer's clock: what changed after this is another version. */
+  /** The time by the clock of the peer. A later change is another version. */
   readonly asOf?: number | undefined;
-  /** When it came, by our clock. */
+  /** The time of the answer, by our clock. */
   readonly at: number;
 }
 
-/** What a mirror is, wherever its record is kept. */
+/** The part of a record that the configuration determines. */
 export interface Identity {
   readonly kind: 'share' | 'table' | 'citations';
-  /** Below the root, as it is on disk; of citations the template. */
+  /** The path below the root. For citations the template. */
   readonly path: string;
-  /** Of a table, its name in the peer. */
+  /** For a table: its name in the peer. */
   readonly table?: string | undefined;
-  /** Of a share that a pattern found, its name in the peer. */
+  /** For a shared object that a pattern found: its name in the peer. */
   readonly share?: string | undefined;
 }
 
-/** What a run that went well found out. Times are ms since the epoch. */
+/** The facts that a successful run finds out. Times are ms since the epoch. */
 export interface Facts {
-  /** When the file was last known to be what the peer has. */
+  /** The last time when the file was known to be as the peer has it. */
   readonly succeededAt?: number | undefined;
   readonly rows?: number | undefined;
   readonly bytes?: number | undefined;
-  /** Of the content, lower-case hex. */
+  /** The sha256 of the content, in lower-case hex. */
   readonly sha256?: string | undefined;
-  /** Of a table, without the key, in the order in which they are written. */
+  /** For a table: its columns in the order of the file, without the key. */
   readonly columns?: readonly string[] | undefined;
-  /** Of a table, the codes of alarms that a person accepted and whose reason lasts. */
+  /** For a table: the codes of conditions that a person accepted and whose cause lasts. */
+  readonly accepted?: readonly string[] | undefined;
+  /** The key of `accepted` in older records. */
   readonly tolerated?: readonly string[] | undefined;
-  /** Of a share, as the peer said. */
+  /** For a shared object: its media type. */
   readonly type?: string | undefined;
-  /** Of a share, where the peer tells versions apart. */
+  /** For a shared object whose peer tells versions apart. */
   readonly version?: ShareVersion | undefined;
-  /** As it was written, so that a change by others is noticed. */
+  /** The stamp of the file as it was written. A change by others shows in it. */
   readonly file?:
     | { readonly size: number; readonly mtimeMs: number; readonly ino: number }
     | undefined;
-  /** Since when a person has accepted that the peer has it no more: it is waited for. */
+  /** The time when a person accepted that the peer does not have it any more. */
   readonly absentSince?: number | undefined;
   readonly conflicts?: readonly Conflict[] | undefined;
-  /** What a reader of `status` should know: names that were made safe, rows not deleted. */
+  /** Notes for a reader of `status`: names that were made safe, rows that came back. */
   readonly notes?: readonly string[] | undefined;
 }
 
 /**
- * What is remembered of one mirror: one file, or for citations one folder. Times are ms since the
- * epoch.
+ * The record of one mirror: one file, or one folder for citations. Times are ms since the epoch.
  */
 export interface MirrorRecord extends Identity, Facts {
   readonly triedAt?: number | undefined;
-  /** When its content last changed. */
+  /** The last change of the content. */
   readonly changedAt?: number | undefined;
-  /** The last try failed, and the next may succeed by itself. */
+  /** The failure of the last run. The next run may succeed by itself. */
   readonly failure?: MirrorFailure | undefined;
   /**
-   * Each sha256 of what may stand there after a crash: what was about to replace the file, and what
-   * that was to replace.
+   * The contents that may be in place after a crash, as sha256: the one that was about to be
+   * written, and the one before.
    */
   readonly writing?: readonly string[] | undefined;
-  /** Tries that failed one after the other. */
+  /** The number of failed runs in a row. */
   readonly failures?: number | undefined;
-  /** What the peer says would replace good data: it stays as it is until a person accepts that. */
-  readonly alarm?: MirrorFailure | undefined;
+  /** The condition that keeps the file from following the peer, until a person acts. */
+  readonly condition?: MirrorFailure | undefined;
 }
 
-/** For `status`, `mirror` and the log. */
+/** The report of a mirror, for `status`, `mirror` and the log. */
 export interface MirrorReport extends MirrorRecord {
   readonly name: string;
-  /** When it is asked for next; only while the daemon runs. */
+  /** The time of the next run. Only while the daemon runs. */
   readonly nextAt?: number | undefined;
   readonly running?: boolean | undefined;
-  /**
-   * Whether the run that is reported changed the file: wrote it or, where the peer has it no more,
-   * removed it.
-   */
+  /** Whether the reported run wrote or removed the file. */
   readonly changed?: boolean | undefined;
-  /** Whether that run was the last: nothing is left to follow, until a pattern brings it again. */
+  /** Whether the reported run was the last: nothing is left to follow. */
   readonly isOver?: boolean | undefined;
 }
 
 /**
- * Where looking at the items of a folder stands, as it is kept in state. Items are in the order of
- * their keys: since when they are confirmed, or gone, and their path.
+ * The position of a pass over the items of a folder. Items are ordered by their cursor keys: the
+ * time since when they are confirmed, or gone, and their path.
  */
 export interface Pass {
   /** In ms since the epoch. */
   readonly beganAt: number;
-  /** The key of the last item of the pass that was looked at; undefined once the pass is over. */
+  /** The key of the last item that the pass visited. Undefined once the pass is complete. */
   readonly after?: string | undefined;
-  /** That of the last item that was looked at of those that changed since the pass began. */
+  /** The key of the last visited item of those that changed since the pass began. */
   readonly newAfter?: string | undefined;
-  /** Items that have a file, so far. */
+  /** The items with a file so far. */
   readonly files: number;
   readonly changed: boolean;
+}
+
+/** Returns the codes of conditions that a person accepted in an earlier run. */
+export function acceptedEarlier(record: MirrorRecord | undefined): readonly string[] {
+  return record?.accepted ?? record?.tolerated ?? [];
 }

@@ -7,67 +7,67 @@ import PQueue from 'p-queue';
 import { writeFileAtomic } from '../lib/atomic.js';
 import { systemCode } from '../lib/errors.js';
 import type { State } from '../state/state.js';
-import { MirrorAlarm, MirrorError, onDisk } from './errors.js';
+import { MirrorCondition, MirrorError, onDisk } from './errors.js';
+import type { MirrorRequests } from './requests.js';
 import { MARKER } from './target-path.js';
 import { temporaryOf } from './whole-file.js';
 
-/** Where the last run wrote, and on which file system. */
+/** The state value with the root that was written last, and its file system. */
 const ROOT = 'mirror-root';
-/** By which this state is known in markers. */
+/** The state value with the id of this state in markers. */
 const OWNER = 'mirror-owner';
 
-/** What a marker says; `owner` is undefined where it cannot be read as one. */
+/** The content of a marker. `owner` is undefined if it cannot be read. */
 interface Marker {
   readonly owner: string | undefined;
-  /** Whose it is, in words. */
-  readonly whose: string;
+  /** A description of the owner, for messages. */
+  readonly description: string;
 }
 
 export interface MirrorRootParts {
   readonly state: State;
   readonly stateDir: string;
-  /** Resolves when all changes of the state are on disk. */
-  commit(): Promise<void>;
+  readonly requests: Pick<MirrorRequests, 'commit'>;
 }
 
 /** The mirror that is about to run. */
-interface Asking {
+interface RootUser {
   readonly name: string;
-  /** Of its file below the root; it may hold `{…}`. */
+  /** The path of its file below the root, or a template with `{…}`. */
   readonly path: string;
-  /** Codes of alarms that a person accepts. */
+  /** The codes of conditions that a person accepts. */
   readonly accepted: readonly string[];
 }
 
 /**
- * The directory below which everything is mirrored. It belongs to one state: two that replace each
- * other's files in turn would never end, and the edits of one look like the peer's to nobody.
+ * The directory below which everything is mirrored. It belongs to one state, because two states
+ * would replace each other's files without end.
  *
- * A root without a marker is *taken*: the marker is put there. One with the marker of another
- * state, or with one that cannot be read, is an alarm; accepting it takes the root. A state that
- * was lost left its marker: the new one is another state.
+ * A root without a marker is *taken*: a marker is put there. A root with the marker of another
+ * state, or with an unreadable one, is a condition. Accepting it takes the root. A lost state
+ * leaves its marker behind, and the new one is another state.
  */
 export class MirrorRoot {
-  /** One at a time, so that one marker is written. */
+  /** Checks run one at a time, so that one marker is written. */
   readonly #checks = new PQueue({ concurrency: 1 });
 
   constructor(private readonly parts: MirrorRootParts) {}
 
   /**
-   * Makes the root where it is missing, and makes sure that it is there and ours.
+   * Checks that the root is there and ours. Makes it if it is missing.
    *
-   * @throws MirrorError MIRROR_ROOT_AWAY, MIRROR_ROOT_NESTED; MirrorAlarm ROOT_TAKEN
+   * @throws MirrorError MIRROR_ROOT_AWAY, MIRROR_ROOT_NESTED; MirrorCondition ROOT_TAKEN
    */
-  async check(root: string, asking: Asking): Promise<void> {
+  async check(root: string, user: RootUser): Promise<void> {
     await onDisk(root, () =>
       this.#checks.add(async () => {
         await this.#checkThere(root);
-        await this.#checkOurs(root, asking);
+        await this.#checkOurs(root, user);
       }),
     );
   }
 
-  /** Committed with the record of what was written. */
+  /** Remembers where files were written. It is committed with the record of the mirror. */
   async remember(root: string): Promise<void> {
     const { state } = this.parts;
     const now = { path: root, device: (await stat(root)).dev };
@@ -75,9 +75,9 @@ export class MirrorRoot {
   }
 
   /**
-   * Refuses to write into an empty mount point: files would fill the disk below it, and when the
-   * right one is back an old file that is edited would look like a person's edit. The root counts
-   * as away while it is empty, on another file system than when something was last written to it.
+   * Refuses to write into an empty mount point: files would fill the disk below it, and an old
+   * file would look like an edit once the right disk is back. The root counts as unmounted if it is
+   * empty, and on another file system than at the last write.
    */
   async #checkThere(root: string): Promise<void> {
     const known = this.parts.state.meta(ROOT) as
@@ -88,36 +88,36 @@ export class MirrorRoot {
     if ((await readdir(root)).length === 0) throw new MirrorError('MIRROR_ROOT_AWAY', root);
   }
 
-  async #checkOurs(root: string, { name, path, accepted }: Asking): Promise<void> {
+  async #checkOurs(root: string, { name, path, accepted }: RootUser): Promise<void> {
     const owner = await this.#owner();
     const top = await realpath(root);
     for (const directory of [...above(top), ...between(top, path)]) {
       const marker = await markerIn(directory);
       if (marker !== undefined && marker.owner !== owner)
-        throw new MirrorError('MIRROR_ROOT_NESTED', root, `${directory}, ${marker.whose}`);
+        throw new MirrorError('MIRROR_ROOT_NESTED', root, `${directory}, ${marker.description}`);
     }
     const marker = (await markerIn(top)) ?? (await this.#take(top, owner));
     if (marker === undefined || marker.owner === owner) return;
     if (!accepted.includes('ROOT_TAKEN'))
-      throw new MirrorAlarm('ROOT_TAKEN', name, root, marker.whose);
+      throw new MirrorCondition('ROOT_TAKEN', name, root, marker.description);
     await writeFileAtomic(join(top, MARKER), this.#text(owner), {
       mode: 0o644,
       temporary: temporaryIn(top, owner),
     });
   }
 
-  /** On disk before a marker says it. */
+  /** Returns the id of this state. It is on disk before a marker has it. */
   async #owner(): Promise<string> {
-    const { state, commit } = this.parts;
+    const { state, requests } = this.parts;
     const known = state.meta(OWNER);
     if (typeof known === 'string') return known;
     const owner = randomBytes(12).toString('hex');
     state.setMeta(OWNER, owner);
-    await commit();
+    await requests.commit();
     return owner;
   }
 
-  /** Puts the marker into a root without one. @returns that of another state that was faster */
+  /** Puts the marker into a root without one. Returns the marker of a state that was faster. */
   async #take(top: string, owner: string): Promise<Marker | undefined> {
     const temporary = temporaryIn(top, owner);
     const path = join(top, MARKER);
@@ -127,7 +127,7 @@ export class MirrorRoot {
       await link(temporary, path);
     } catch (error) {
       if (systemCode(error) === 'EEXIST') return await markerIn(top);
-      // The file system has no second names.
+      // The file system has no hard links.
       await writeFileAtomic(path, text, { mode: 0o644, temporary: `${temporary}.tmp` });
     } finally {
       await rm(temporary, { force: true });
@@ -145,13 +145,13 @@ function temporaryIn(directory: string, owner: string): string {
   return temporaryOf(join(directory, MARKER), `marker of ${owner}`);
 }
 
-/** All directories that a directory stands in. */
+/** Returns all directories above a directory. */
 function above(directory: string): readonly string[] {
   const parent = dirname(directory);
   return parent === directory ? [] : [parent, ...above(parent)];
 }
 
-/** The directories below the root that a path leads through, as far as it is known. */
+/** Returns the directories between the root and a path, up to the first `{…}`. */
 function between(root: string, path: string): readonly string[] {
   const known = path.replace(/\{.*/s, '').split('/').slice(0, -1);
   return known.map((_, i) => join(root, ...known.slice(0, i + 1)));
@@ -172,9 +172,9 @@ function parsed(text: string, path: string): Marker {
   try {
     const { owner, state, host }: Record<string, unknown> = JSON.parse(text);
     if (typeof owner === 'string' && owner !== '')
-      return { owner, whose: `of the state in ${String(state)} on the host ${String(host)}` };
+      return { owner, description: `of the state in ${String(state)} on the host ${String(host)}` };
   } catch {
-    // Told below, as one that says something else.
+    // Handled below like a marker with another content.
   }
-  return { owner: undefined, whose: `whose marker ${path} cannot be read` };
+  return { owner: undefined, description: `whose marker ${path} cannot be read` };
 }

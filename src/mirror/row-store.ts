@@ -7,61 +7,60 @@ import { MirrorError, onDisk } from './errors.js';
 import { KEY_COLUMN } from './formats/write.js';
 
 export interface RowStoreOptions {
-  /** Where the rows wait; made (0700) when it does not exist. */
+  /** The directory of the temporary file. It is made (0700) if it does not exist. */
   readonly directory: string;
-  /** The table, for errors. */
+  /** The name of the table, for errors. */
   readonly name: string;
-  /** Columns by which the rows are ordered, as text, "pk" for the key; by key unless given. */
+  /** The columns that order the rows, as text. "pk" is the key. @default by key */
   readonly sortBy?: readonly string[] | undefined;
-  /** Columns that are known ahead; they come first. */
+  /** Columns that are known in advance. They come first. */
   readonly columns?: readonly string[] | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** As many as a spreadsheet has; a peer that answers more is not answering a table. */
-const MOST_COLUMNS = 16_384;
+/** The most columns: as many as a spreadsheet has. More are no table. */
+const MAX_COLUMNS = 16_384;
+/** The characters that are sorted in memory at once. */
 const SORTED_CHARACTERS = 2 ** 18;
-/** Rows that are sorted at once, without a pause. */
+/** The rows that are sorted in memory at once. */
 const SORTED_ROWS = 1_000;
-/** Bytes that are read of all runs that are merged; of each at least 512, and at most 64 KiB. */
+/** The bytes that are read of all merged runs together: 512 to 65,536 of each. */
 const MERGE_READ_BYTES = 2 ** 21;
-/** Most rows in one group of a merge. */
-const GROUP = 500;
+/** The most rows in one group of a merge. */
+const MERGED_ROWS = 500;
 
-/** Part of a file, in bytes. */
-type Stretch = Readonly<Record<'from' | 'to', number>>;
+/** A sorted part of the file, in bytes. */
+type Run = Readonly<Record<'from' | 'to', number>>;
 
-/** Where a merge stands in one run: at a row of the group that was read last. */
+/** The position of a merge in one run: a row of the group that was read last. */
 interface Head {
   readonly place: number;
   readonly groups: AsyncIterator<readonly TableRow[], void>;
   group: readonly TableRow[];
   at: number;
-  /** Of the row that it stands at. */
+  /** The sort key of the current row. */
   order: string;
 }
 
 /**
- * The rows of a table on their way to a file: the peer sends them once, in its own order, and which
- * columns there are is known only at the end. They wait on disk, so that memory does not grow with
- * them.
+ * Sorts the rows of a table on disk: an external merge sort. The peer sends the rows once, in its
+ * own order, and all columns are known only at the end. Memory does not grow with the table.
  *
- * A store is *filled* once, then *read* as often as one likes, then *closed*. While it is filled,
- * rows are sorted as many at a time as fit the budget; each lot goes on with the run before it or
- * begins another. Runs are merged while they are read. Rows of the same key stay all of them, in
- * the order in which they came.
+ * A store is *filled* once, *read* any number of times, then *closed*. While it is filled, rows are
+ * sorted in chunks that fit the budget. A chunk continues the run before it, or begins another one.
+ * Runs are merged while they are read. Rows of the same key all stay, in the order of arrival.
  *
- * Its file has no name any more as soon as it is open: nothing of it stays, however the process
+ * The file is unlinked as soon as it is open, so that nothing is left of it, however the process
  * ends.
  */
 export class RowStore {
-  /** How many rows there are. */
+  /** The number of rows. */
   rows = 0;
-  /** The columns by their numbers. */
+  /** The numbers of the columns. */
   readonly #numbers = new Map<string, number>();
   #size = 0;
-  /** Parts of the file that are in order. */
-  readonly #runs: Stretch[] = [];
+  /** The sorted parts of the file. */
+  readonly #runs: Run[] = [];
 
   private constructor(
     private readonly options: RowStoreOptions,
@@ -70,16 +69,16 @@ export class RowStore {
     for (const column of options.columns ?? []) this.#numberOf(column);
   }
 
-  /** All columns that are known, without the key, in the order in which they came up first. */
+  /** All known columns without the key, in the order of their first appearance. */
   get columns(): readonly string[] {
     return [...this.#numbers.keys()];
   }
 
   /**
-   * Takes in all rows.
+   * Fills a store with all rows.
    *
    * @throws MirrorError MIRROR_TOO_WIDE, MIRROR_FULL, MIRROR_BLOCKED, MIRROR_UNWRITABLE; and
-   *   whatever `rows` and the signal throw
+   *   the errors of `rows` and of the signal
    */
   static async fill(
     rows: AsyncIterable<readonly TableRow[]>,
@@ -104,75 +103,74 @@ export class RowStore {
   }
 
   /**
-   * The rows in the wanted order. An empty cell may have become an absent one. What compares as
-   * equal stays in the order of the runs.
+   * Yields the rows in the wanted order. An empty cell may have become an absent one. Equal rows
+   * stay in the order of the runs.
    */
   async *read(): AsyncGenerator<readonly TableRow[], void> {
     const heads: Head[] = [];
     const step = Math.ceil(Math.min(2 ** 16, Math.max(512, MERGE_READ_BYTES / this.#runs.length)));
     for (const [place, run] of this.#runs.entries()) {
       const head: Head = { place, groups: this.#rowsIn(run, step), group: [], at: 0, order: '' };
-      await this.#toRow(head, heads);
+      await this.#insert(head, heads);
     }
     let merged: TableRow[] = [];
     for (let head = heads.shift(); head !== undefined; head = heads.shift()) {
       const row = head.group[head.at];
       if (row !== undefined) merged.push(row);
       head.at += 1;
-      // What was taken is handed on before more is read: memory holds one group of each run and no
-      // more.
-      if (head.at === head.group.length || merged.length === GROUP) {
+      // Yields before more is read, so that memory holds one group of each run.
+      if (head.at === head.group.length || merged.length === MERGED_ROWS) {
         yield merged;
         merged = [];
       }
-      await this.#toRow(head, heads);
+      await this.#insert(head, heads);
     }
   }
 
-  /** Gives the disk back; closing twice is harmless. */
+  /** Frees the disk. Closing twice is harmless. */
   async close(): Promise<void> {
     await this.file.close();
   }
 
   async #fill(rows: AsyncIterable<readonly TableRow[]>): Promise<void> {
     const { signal, name } = this.options;
-    let lot: { readonly order: string; readonly line: string }[] = [];
+    let pending: { readonly order: string; readonly line: string }[] = [];
     let characters = 0;
     let last: string | undefined;
-    const keep = async (): Promise<void> => {
-      const [first] = lot.sort((a, b) => compareByCodePoint(a.order, b.order));
+    const flush = async (): Promise<void> => {
+      const [first] = pending.sort((a, b) => compareByCodePoint(a.order, b.order));
       if (first === undefined) return;
-      const chunk = Buffer.from(lot.map(({ line }) => line).join(''));
+      const chunk = Buffer.from(pending.map(({ line }) => line).join(''));
       await onDisk(this.options.directory, () => this.file.writeFile(chunk));
-      const goesOn = last !== undefined && compareByCodePoint(last, first.order) <= 0;
-      const { from } = (goesOn && this.#runs.pop()) || { from: this.#size };
+      const continuesRun = last !== undefined && compareByCodePoint(last, first.order) <= 0;
+      const { from } = (continuesRun && this.#runs.pop()) || { from: this.#size };
       this.#size += chunk.length;
       this.#runs.push({ from, to: this.#size });
-      last = lot.at(-1)?.order;
-      lot = [];
+      last = pending.at(-1)?.order;
+      pending = [];
       characters = 0;
     };
     for await (const group of rows) {
       signal?.throwIfAborted();
       for (const row of group) {
         const line = this.#lineOf(row);
-        lot.push({ order: this.#orderOf(row), line });
+        pending.push({ order: this.#orderOf(row), line });
         this.rows += 1;
         characters += line.length;
-        if (characters >= SORTED_CHARACTERS || lot.length >= SORTED_ROWS) await keep();
+        if (characters >= SORTED_CHARACTERS || pending.length >= SORTED_ROWS) await flush();
       }
-      if (this.#numbers.size > MOST_COLUMNS) {
-        throw new MirrorError('MIRROR_TOO_WIDE', name, `${MOST_COLUMNS}`);
+      if (this.#numbers.size > MAX_COLUMNS) {
+        throw new MirrorError('MIRROR_TOO_WIDE', name, `${MAX_COLUMNS}`);
       }
     }
-    await keep();
+    await flush();
   }
 
   /**
-   * Puts a head where it belongs among the others, which are in order, once it stands at a row; one
-   * whose run is over goes.
+   * Moves a head to its next row, and inserts it into the sorted list of heads. Drops it at the end
+   * of its run.
    */
-  async #toRow(head: Head, heads: Head[]): Promise<void> {
+  async #insert(head: Head, heads: Head[]): Promise<void> {
     if (head.at === head.group.length) {
       head.group = (await head.groups.next()).value ?? [];
       head.at = 0;
@@ -191,7 +189,7 @@ export class RowStore {
     heads.splice(from, 0, head);
   }
 
-  /** By what a row is compared: the texts of the columns asked for, then its key. */
+  /** Returns the sort key of a row: the texts of the wanted columns, then its key. */
   #orderOf({ pk, cells }: TableRow): string {
     const { sortBy = [] } = this.options;
     return [...sortBy.map((column) => (column === KEY_COLUMN ? pk : cells.get(column))), pk].join(
@@ -200,8 +198,8 @@ export class RowStore {
   }
 
   /**
-   * A JSON list of the key, then of each cell that is not empty the number of its column and its
-   * text; no line break within.
+   * Returns a row as a line of JSON: its key, then the column number and the text of each cell that
+   * is not empty.
    */
   #lineOf({ pk, cells }: TableRow): string {
     const parts: (string | number)[] = [pk];
@@ -218,8 +216,8 @@ export class RowStore {
     return number;
   }
 
-  /** @param step bytes that are read at a time: each group is what one read ends */
-  async *#rowsIn({ from, to }: Stretch, step: number): AsyncGenerator<readonly TableRow[], void> {
+  /** @param step the bytes of one read. Each group has the rows that one read completes. */
+  async *#rowsIn({ from, to }: Run, step: number): AsyncGenerator<readonly TableRow[], void> {
     const { directory, signal } = this.options;
     const { columns } = this;
     const chunk = Buffer.allocUnsafe(Math.min(step, to - from));
@@ -232,7 +230,7 @@ export class RowStore {
       const end = chunk.subarray(0, bytesRead).lastIndexOf('\n');
       if (end !== -1)
         yield rowsOf(Buffer.concat([...begun, chunk.subarray(0, end)]).toString(), columns);
-      // What a line begins with is copied: the next read overwrites it.
+      // The begin of an incomplete line is copied: the next read overwrites the chunk.
       const rest = Buffer.from(chunk.subarray(end + 1, bytesRead));
       begun = end === -1 ? [...begun, rest] : [rest];
     }

@@ -1,72 +1,68 @@
 import PQueue from 'p-queue';
 import type { Clock, Timer } from '../lib/clock.js';
 import { MirrorError } from './errors.js';
-import { type FollowOptions, isCalledOff, type Mirror, type RunResult } from './mirror.js';
+import type { FollowOptions, Mirror } from './mirror.js';
+import { isCancelled, type RunResult } from './mirror-run.js';
 
-/** Files that are worked on at a time; passes over citations go beside them. */
-const AT_ONCE = 4;
-/** How often a mirror is asked whether it wants a run before its time, in ms. */
-const LOOK_MS = 2_000;
-/** How long after somebody was seen writing a file it is tried again, in ms. */
-const LATER_MS = 3_000;
-/** All first runs begin within this time, in ms; sooner where the mirror runs more often. */
+/** The files that are written at a time. Passes over citations run beside them. */
+const CONCURRENT_FILES = 4;
+/** The interval at which a mirror is polled for a reason to run early, in ms. */
+const POLL_MS = 2_000;
+/** When a run is repeated that found somebody writing the file, in ms. */
+const BUSY_RETRY_MS = 3_000;
+/** All first runs begin within this time, in ms. A mirror that runs more often begins sooner. */
 const FIRST_WITHIN_MS = 10_000;
-/**
- * How long after the first failure it is tried again, in ms; twice as long after each that follows.
- */
+/** When the first failure is retried, in ms. Doubles with each failure that follows. */
 const RETRY_MS = 30_000;
-/** How far from `every` a run may be, as a share of it. */
+/** The jitter of a delay, as a fraction of it. */
 const JITTER = 0.1;
-/**
- * Timers stand still while the machine is suspended: they wait no longer than this, in ms, before
- * the time is looked at again.
- */
+/** The longest timer, in ms. Timers stand still while the machine is suspended. */
 const LONGEST_TIMER_MS = 3_600_000;
 
-/** What a run is asked with; its signal is that of whoever asked. */
+/** The options of a run. Its signal is the one of the caller. */
 type RunOptions = Omit<FollowOptions, 'signal'> & { readonly signal?: AbortSignal };
 
 export interface SchedulerDeps {
   readonly clock: Clock;
-  /** From 0 to 1, for jitter. */
+  /** Returns 0 to 1, for jitter. */
   readonly random: () => number;
   readonly run: (mirror: Mirror, options: FollowOptions) => Promise<RunResult>;
-  /** Called for a mirror of which nothing is left to follow. */
-  readonly onOver: (mirror: Mirror) => void;
+  /** Called for a mirror that ended: it has nothing left to follow. */
+  readonly onEnded: (mirror: Mirror) => void;
 }
 
-/** What is planned and under way of one mirror. */
+/** The plan of one mirror, and its run. */
 interface Task {
   readonly mirror: Mirror;
   /**
-   * Ends the run under way. One for each run: a signal remembers for life all that
-   * `AbortSignal.any` made of it (Node 20).
+   * Cancels the current run. Each run has its own: in Node 20 a signal never forgets the signals
+   * that `AbortSignal.any` made of it.
    */
-  calledOff: AbortController;
+  cancellation: AbortController;
   timer?: Timer;
-  /**
-   * When it runs next, in ms since the epoch; undefined while its time has come, and it waits for
-   * room or runs.
-   */
+  /** When it runs next, in ms since the epoch. Undefined while it is due, or runs. */
   nextAt?: number | undefined;
   run?: Promise<RunResult> | undefined;
-  /** Whether the last run failed: then the next try comes at its own pace. */
+  /** Whether the last run failed. Then it is not polled: the retry has its own time. */
   hasFailed: boolean;
 }
 
 /**
- * Runs mirrors: each when its time comes, which is soon after the start, then every `every` or so,
- * earlier after a failure and when the mirror wants one; and when a person asks, before those whose
- * time has come. Two runs of the same mirror go one after the other.
+ * Runs mirrors. A mirror is
  *
- * Life: mirrors are added and removed at any time. `start` begins to run them by itself, `stop`
- * calls off what is under way and resolves when nothing is. A mirror that is removed is called off,
- * and never runs again.
+ * - *planned*: it has a time. Soon after the start, then `every` with jitter, earlier after a
+ *   failure. It is polled meanwhile, and runs at once when it wants to.
+ * - *due*: it waits in a queue. A run that a person asked for goes first.
+ * - *running*: one run at a time. A second request waits for it.
+ * - *removed*: its run is cancelled, and it never runs again.
+ *
+ * Mirrors are added and removed at any time. Until `start` nothing is planned, and only `run` runs
+ * something. `stop` cancels all runs and resolves when they have ended.
  */
 export class Scheduler {
   readonly #tasks = new Map<Mirror, Task>();
-  readonly #files = new PQueue({ concurrency: AT_ONCE });
-  /** A pass takes as long as there are items, and asks for one at a time. */
+  readonly #files = new PQueue({ concurrency: CONCURRENT_FILES });
+  /** Passes over citations. They take long, and send one request at a time. */
   readonly #passes = new PQueue();
   readonly #stopping = new AbortController();
   #onFailure: ((error: unknown) => void) | undefined;
@@ -74,14 +70,12 @@ export class Scheduler {
   constructor(private readonly deps: SchedulerDeps) {}
 
   add(mirror: Mirror): void {
-    const task: Task = { mirror, calledOff: new AbortController(), hasFailed: false };
+    const task: Task = { mirror, cancellation: new AbortController(), hasFailed: false };
     this.#tasks.set(mirror, task);
     this.#planFirst(task);
   }
 
-  /**
-   * @param onFailure is given an error that is not one of a single mirror: a disk that fails, a bug
-   */
+  /** @param onFailure is called with an error that is not one of a mirror: a full disk, a bug */
   start(onFailure: (error: unknown) => void): void {
     this.#onFailure = onFailure;
     for (const task of this.#tasks.values()) this.#planFirst(task);
@@ -89,43 +83,40 @@ export class Scheduler {
 
   async stop(): Promise<void> {
     this.#stopping.abort();
-    for (const { timer, calledOff } of this.#tasks.values()) {
+    for (const { timer, cancellation } of this.#tasks.values()) {
       timer?.cancel();
-      calledOff.abort();
+      cancellation.abort();
     }
     await Promise.all([this.#files.onIdle(), this.#passes.onIdle()]);
   }
 
-  /** Resolves when none of these is under way any more. */
+  /** Removes mirrors. Resolves when their runs have ended. */
   async remove(mirrors: readonly Mirror[]): Promise<void> {
     const runs = mirrors.map((mirror) => {
       const task = this.#tasks.get(mirror);
       this.#tasks.delete(mirror);
       task?.timer?.cancel();
-      task?.calledOff.abort(replaced(mirror));
+      task?.cancellation.abort(replaced(mirror));
       return task?.run;
     });
     await Promise.allSettled(runs);
   }
 
-  /** Whether any mirror is being worked on, or about to be. */
+  /** Returns whether any mirror runs or is due. */
   get isBusy(): boolean {
     return this.#files.size + this.#files.pending + this.#passes.pending > 0;
   }
 
-  /**
-   * Whether a mirror runs, and when it does next, in ms since the epoch; undefined while nothing is
-   * planned.
-   */
+  /** Returns whether a mirror runs, and its next time in ms since the epoch if it is planned. */
   planOf(mirror: Mirror): { readonly running: boolean; readonly nextAt?: number | undefined } {
     const { run, nextAt } = this.#tasks.get(mirror) ?? {};
     return { running: run !== undefined, nextAt };
   }
 
   /**
-   * Runs a mirror as soon as there is room, and after the run of it that is under way.
+   * Runs a mirror as soon as there is room, and after its current run.
    *
-   * @throws MirrorError MIRROR_REPLACED when it was removed, or is over; else as `runMirror`
+   * @throws MirrorError MIRROR_REPLACED if it was removed, or ended; else as `runMirror`
    */
   run(mirror: Mirror, options: RunOptions): Promise<RunResult> {
     const queue = mirror.identity.kind === 'citations' ? this.#passes : this.#files;
@@ -143,18 +134,16 @@ export class Scheduler {
     while (task?.run !== undefined) await task.run.catch(() => {});
     if (task === undefined || this.#tasks.get(mirror) !== task) throw replaced(mirror);
     this.#stopping.signal.throwIfAborted();
-    task.calledOff = new AbortController();
-    const signal = AbortSignal.any([
-      task.calledOff.signal,
-      ...(options.signal ? [options.signal] : []),
-    ]);
-    task.run = this.deps.run(mirror, { ...options, signal });
+    task.cancellation = new AbortController();
+    const { signal: asked } = options;
+    const signals = [task.cancellation.signal, ...(asked === undefined ? [] : [asked])];
+    task.run = this.deps.run(mirror, { ...options, signal: AbortSignal.any(signals) });
     try {
       const result = await task.run;
-      if (!this.#isOver(task)) this.#planNext(task, result);
+      if (!this.#isRemoved(task)) this.#planNext(task, result);
       return result;
     } catch (error) {
-      // Its time may have come and gone meanwhile.
+      // A planned time may have passed meanwhile.
       this.#wait(task);
       throw this.#tasks.get(mirror) === task ? error : replaced(mirror);
     } finally {
@@ -171,14 +160,19 @@ export class Scheduler {
   #planNext(task: Task, { end, report }: RunResult): void {
     const { mirror } = task;
     task.hasFailed = end === 'failed';
-    if (end === 'over') {
-      this.#tasks.delete(mirror);
-      this.deps.onOver(mirror);
-    } else if (end === 'failed') {
-      this.#retry(task, report.failures ?? 1);
-    } else {
-      const ms = end === 'later' ? LATER_MS : mirror.nextIn?.();
-      this.#plan(task, ms ?? this.#jittered(mirror.every));
+    switch (end) {
+      case 'ended':
+        this.#tasks.delete(mirror);
+        this.deps.onEnded(mirror);
+        break;
+      case 'failed':
+        this.#retry(task, report.failures ?? 1);
+        break;
+      case 'busy':
+        this.#plan(task, BUSY_RETRY_MS);
+        break;
+      default:
+        this.#plan(task, mirror.nextIn?.() ?? this.#jittered(mirror.every));
     }
   }
 
@@ -197,23 +191,21 @@ export class Scheduler {
     this.#wait(task);
   }
 
-  /** Waits for the time of the next run, or for the next look whether one is wanted before. */
+  /** Sets the timer for the next run, or for the next poll. */
   #wait(task: Task): void {
     const { mirror, nextAt, timer } = task;
-    if (nextAt === undefined || this.#isOver(task)) return;
+    if (nextAt === undefined || this.#isRemoved(task)) return;
     const { clock } = this.deps;
-    const longest = mirror.wantsRun === undefined ? LONGEST_TIMER_MS : LOOK_MS;
+    const longest = mirror.wantsRun === undefined ? LONGEST_TIMER_MS : POLL_MS;
     timer?.cancel();
-    task.timer = clock.after(Math.min(nextAt - clock.now(), longest), () => void this.#look(task));
+    task.timer = clock.after(Math.min(nextAt - clock.now(), longest), () => void this.#poll(task));
   }
 
-  /** Begins what is due, or wanted. */
-  async #look(task: Task): Promise<void> {
+  /** Runs a mirror that is due, or that wants to run. */
+  async #poll(task: Task): Promise<void> {
     const { mirror, nextAt = Number.POSITIVE_INFINITY } = task;
-    const isTime = nextAt <= this.deps.clock.now();
-    // What cannot be looked at is for a run to find out: it concerns this one mirror.
-    const isDue = isTime || (!task.hasFailed && (await mirror.wantsRun?.().catch(() => true)));
-    if (task.run !== undefined || this.#isOver(task)) return;
+    const isDue = nextAt <= this.deps.clock.now() || (!task.hasFailed && (await wantsRun(mirror)));
+    if (task.run !== undefined || this.#isRemoved(task)) return;
     if (isDue) await this.#runDue(task);
     else this.#wait(task);
   }
@@ -224,16 +216,21 @@ export class Scheduler {
     try {
       await this.run(task.mirror, { accepted: [] });
     } catch (error) {
-      if (this.#isOver(task)) return;
+      if (this.#isRemoved(task)) return;
       this.#retry(task, 1);
-      if (!isCalledOff(error, this.#stopping.signal)) this.#onFailure?.(error);
+      if (!isCancelled(error, this.#stopping.signal)) this.#onFailure?.(error);
     }
   }
 
-  /** Whether it never runs again. */
-  #isOver(task: Task): boolean {
+  /** Returns whether a mirror never runs again. */
+  #isRemoved(task: Task): boolean {
     return this.#stopping.signal.aborted || this.#tasks.get(task.mirror) !== task;
   }
+}
+
+/** An error of the poll means a run: the run reports it for this one mirror. */
+async function wantsRun(mirror: Mirror): Promise<boolean> {
+  return (await mirror.wantsRun?.().catch(() => true)) ?? false;
 }
 
 function replaced({ name }: Mirror): MirrorError {

@@ -1,58 +1,52 @@
 import type { ShareOptions, ShareStream } from '../peer/share.js';
-import { type AlarmCode, isTooLarge } from './errors.js';
-import { type Followed, type FollowOptions, ListedMirror } from './mirror.js';
+import { type ConditionCode, isTooLarge } from './errors.js';
+import { ListedMirror } from './listed-mirror.js';
+import type { FollowOptions, FollowResult } from './mirror.js';
 import { dataOf, type SharePlan } from './plan.js';
 import type { MirrorRecord, ShareVersion } from './record.js';
 import { replaceWhole, sameStamp, stampOfTarget } from './whole-file.js';
 
 /**
- * How long the word of a peer is taken that an object did not change, in ms: one that was replaced
- * by an older file looks as if it had not.
+ * After this time an object is downloaded even if the peer says that it did not change, in ms. An
+ * object that is replaced by an older file looks unchanged.
  */
-const WHOLE_EVERY_MS = 7 * 86_400_000;
-/**
- * What the peer changes so shortly before it answers may look as if it had not changed after, in
- * ms.
- */
-const SAME_MOMENT_MS = 2_000;
+const FULL_DOWNLOAD_MS = 7 * 86_400_000;
+/** The resolution of times of the peer, in ms. A change just before an answer may look older. */
+const TIME_RESOLUTION_MS = 2_000;
 
 /**
- * A shared object of the peer as a file.
+ * Mirrors a shared object of the peer to a file.
  *
- * The answer is looked at before it is written: what is not what it was (see `checkContent`), or
- * more than `maxSize`, is an alarm, and so is an object that the peer has no more. Accepting the
- * latter removes the file, and the mirror waits for the object to come back; where a pattern
- * brought it here, the mirror is over.
- *
- * Where the peer tells versions apart, an object that is here already is asked for only if it
- * changed.
+ * The answer is checked before it is written. Another kind of content (see `checkContent`), more
+ * than `maxSize`, or a missing object is a condition. If the peer tells versions apart, a known
+ * object is downloaded only after it changed.
  */
 export class ShareMirror extends ListedMirror<SharePlan> {
-  async follow(before: MirrorRecord | undefined, options: FollowOptions): Promise<Followed> {
-    const { peer, ask } = this.deps;
+  async follow(before: MirrorRecord | undefined, options: FollowOptions): Promise<FollowResult> {
+    const { peer, requests } = this.deps;
     const { c, maxSize } = this.plan.settings;
     const maxBytes = options.accepted.includes('MIRROR_TOO_LARGE')
       ? Number.MAX_SAFE_INTEGER
       : maxSize;
     const known = this.known(before);
-    const conditions = await this.#conditions(known);
+    const validators = await this.#validators(known);
     try {
-      const followed = await ask(options.signal, (signal) =>
+      const followed = await requests.run(options.signal, (signal) =>
         peer.share(
           { data: dataOf(this.plan), c },
-          async (share): Promise<Followed> => {
+          async (share): Promise<FollowResult> => {
             if (!share.isUnchanged)
               return await this.#take(share, before, maxBytes, { ...options, signal });
             const { sha256, bytes, file, type, version } = known ?? {};
             const facts = { sha256, bytes, file, type, version, notes: this.notes };
-            return { kind: 'followed', changed: false, facts };
+            return { kind: 'current', changed: false, facts };
           },
-          { maxBytes, signal, ...conditions },
+          { maxBytes, signal, ...validators },
         ),
       );
       return followed ?? (await this.gone(before, options));
     } catch (error) {
-      throw isTooLarge(error) ? this.alarm('MIRROR_TOO_LARGE', `${maxSize} bytes`) : error;
+      throw isTooLarge(error) ? this.condition('MIRROR_TOO_LARGE', `${maxSize} bytes`) : error;
     }
   }
 
@@ -61,42 +55,37 @@ export class ShareMirror extends ListedMirror<SharePlan> {
     before: MirrorRecord | undefined,
     maxBytes: number,
     { accepted, signal }: FollowOptions,
-  ): Promise<Followed> {
+  ): Promise<FollowResult> {
     const { head, all } = await withHead(share.chunks);
     const checked = checkContent(head, share.type, dataOf(this.plan), before, accepted);
-    if ('alarm' in checked) throw this.alarm(checked.alarm, checked.detail);
+    if ('condition' in checked) throw this.condition(checked.condition, checked.detail);
     const version = this.#versionOf(share);
     const { versions } = this.plan.settings;
     const known = this.known(before);
-    const options = { before: known, versions, maxBytes, signal, onReplace: this.onReplace };
+    const options = { before: known, versions, maxBytes, signal, onReplace: this.beforeReplace };
     const { changed, sha256, bytes, file } = await replaceWhole(this.target, all, options);
     const facts = { sha256, bytes, file, type: checked.type, version, notes: this.notes };
-    return { kind: 'followed', changed, facts };
+    return { kind: 'current', changed, facts };
   }
 
-  /**
-   * Only another version is asked for, where the file is still the one that is known; once a week
-   * it is asked for as it is.
-   */
-  async #conditions({ version, file }: Partial<MirrorRecord> = {}): Promise<ShareOptions> {
+  /** Returns the validators of a conditional request, if the file is still the known one. */
+  async #validators({ version, file }: Partial<MirrorRecord> = {}): Promise<ShareOptions> {
     if (file === undefined || version?.of !== this.#of) return {};
-    if (this.deps.clock.now() - version.at > WHOLE_EVERY_MS) return {};
+    if (this.deps.clock.now() - version.at > FULL_DOWNLOAD_MS) return {};
     if (!sameStamp(await stampOfTarget(this.target), file)) return {};
     return { ifNoneMatch: version.etag, ifModifiedSince: version.asOf };
   }
 
-  /**
-   * By what the version is known again; undefined where the peer says nothing by which it could be.
-   */
+  /** Returns the version of an answer, undefined if the peer gives no validators. */
   #versionOf({ etag, lastModified, peerAt }: ShareStream): ShareVersion | undefined {
-    const before = peerAt === undefined ? undefined : peerAt - SAME_MOMENT_MS;
+    const before = peerAt === undefined ? undefined : peerAt - TIME_RESOLUTION_MS;
     const asOf =
       lastModified === undefined ? before : Math.min(lastModified, before ?? lastModified);
     if (etag === undefined && asOf === undefined) return undefined;
     return { of: this.#of, at: this.deps.clock.now(), etag, asOf };
   }
 
-  /** Which object of which peer. */
+  /** Identifies the object and its peer. */
   get #of(): string {
     return JSON.stringify([
       this.deps.peer.baseUrl,
@@ -106,28 +95,27 @@ export class ShareMirror extends ListedMirror<SharePlan> {
   }
 }
 
-/**
- * What content is, as far as a mistake would show: told from its media type, its first bytes, or a
- * file name.
- */
+/** The kind of content, as far as it shows mistakes: by media type, first bytes, or file name. */
 type ContentKind = 'html' | 'xml' | 'json' | 'text' | 'other';
 
-/** From so much one sees what an object is. */
+/** The bytes that identify the kind of an object. */
 const HEAD_BYTES = 4096;
 
-/** An object may be taken, and is remembered by this media type; or it may not. */
-type Checked = { readonly type: string } | { readonly alarm: AlarmCode; readonly detail: string };
+/** The result of a check: the media type to remember, or the condition. */
+type Checked =
+  | { readonly type: string }
+  | { readonly condition: ConditionCode; readonly detail: string };
 
 /**
- * Whether a shared object is what it was, as far as its first bytes tell: not where nothing comes
- * at all, a page of HTML where there was none, or a text, XML or JSON where there was something
- * else, as errors are told. Where nothing was, its name says what it is, and only a short one that
- * speaks of an error may not be taken.
+ * Checks that a shared object is of the same kind as before, as far as its first bytes tell. It is
+ * not if the answer is empty, an HTML page where there was none, or text, XML or JSON where there
+ * was something else: errors look like that. A new object is of the kind that its name says. A
+ * short one that mentions an error is refused.
  *
- * @param head as `withHead` gives it
- * @param said the media type that the peer gave
- * @param data its name in the peer
- * @param accepted the alarms that a person accepts
+ * @param head the result of `withHead`
+ * @param said the media type of the answer
+ * @param data the name in the peer
+ * @param accepted the conditions that a person accepts
  */
 export function checkContent(
   head: Uint8Array,
@@ -142,7 +130,7 @@ export function checkContent(
   const isFirstError = known === undefined && head.length < HEAD_BYTES && ERROR.test(textOf(head));
   const type = said !== undefined && kindOfType(said) === kind ? said : CANONICAL[kind];
   const isNothing = head.length === 0;
-  let found: AlarmCode | undefined;
+  let found: ConditionCode | undefined;
   if (isNothing && before?.bytes !== 0) found = 'SHARE_EMPTY';
   else if (isOther && kind === 'html') found = 'SHARE_HTML';
   else if (
@@ -152,13 +140,13 @@ export function checkContent(
   )
     found = 'SHARE_TYPE';
   if (found !== undefined && !accepted.includes(found)) {
-    return { alarm: found, detail: `${known ?? 'nothing'} before, ${type} now` };
+    return { condition: found, detail: `${known ?? 'nothing'} before, ${type} now` };
   }
-  // An empty answer tells nothing of what the object is.
+  // An empty answer says nothing about the kind of the object.
   return { type: isNothing ? (known ?? type) : type };
 }
 
-/** The first HEAD_BYTES of a stream, fewer only where it is shorter, and the whole of it. */
+/** Returns the first HEAD_BYTES of a stream, fewer if it is shorter, and the whole stream. */
 async function withHead(
   chunks: AsyncIterable<Uint8Array>,
 ): Promise<{ readonly head: Uint8Array; readonly all: AsyncIterable<Uint8Array> }> {
@@ -191,7 +179,7 @@ const XML = /^\s*<(?:\?xml|[a-z_!])/i;
 const ERROR = /\b(?:error|exception|fault)\b/i;
 const JSON_BEGIN = /^\s*(?:\{\s*["}]|\[\s*[[{"\]\d])/;
 
-/** The bytes come before what the peer says of them: gateways put login pages under any type. */
+/** Trusts the bytes before the media type: gateways send login pages with any type. */
 function kindOf(type: string | undefined, head: Uint8Array): ContentKind {
   const text = textOf(head);
   const said = kindOfType(type);

@@ -1,50 +1,52 @@
 import { createHash } from 'node:crypto';
-import { inTurns } from '../lib/slices.js';
+import { withPauses } from '../lib/slices.js';
 import { compareByCodePoint } from '../lib/text.js';
 import { MirrorError, quoted } from './errors.js';
 
 /**
- * Names the state that mirrors into the directory in which it stands. Names of the peer never
- * become this one.
+ * The file in a mirror root that names the state which mirrors there. No name of the peer becomes
+ * this one.
  */
 export const MARKER = '.peersync-mirror.json';
 
-/** Where a file stands below the root, and what had to be changed for that. */
+/** The path of a file below the root, and notes about names that had to be changed for it. */
 export interface TargetPath {
-  /** Relative, with "/" between its parts. */
+  /** The relative path, with "/" between its parts. */
   readonly path: string;
-  /** Which names of the peer could not be file names as they are; for `status`. */
+  /** Notes for `status` about names of the peer that cannot be file names as they are. */
   readonly notes: readonly string[];
 }
 
 /**
- * Most bytes of one name of the peer in UTF-8; `.1000`, `.conflict-…` and what the template adds
- * still fit a file system.
+ * The longest file name made of a name of the peer, in bytes of UTF-8. The rest of the template,
+ * `.1000` and `.conflict-…` still fit the 255 bytes of a file system.
  */
 const LONGEST_NAME_BYTES = 200;
 const LONGEST_PART_BYTES = 225;
-/** Paths that are granted without giving way to other work. */
-const GRANTED_A_TURN = 100;
+/** The paths that are granted between two pauses. */
+const PATHS_PER_SLICE = 100;
 
 /**
- * Control, bidirectional and other characters that make a name look like another, and those with a
- * meaning somewhere.
+ * Control, bidirectional and other characters that make a name look like another one, and
+ * characters with a meaning in paths or shells.
  */
 const FORBIDDEN =
   /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Noncharacter_Code_Point}\u061c\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff/\\:*?"<>|]/gu;
-/** At the front: hidden files, the home of a shell, blanks. */
+/** Characters that a name does not begin with: of hidden files, the home directory, blanks. */
 const FORBIDDEN_FRONT = /^[.~\s]+/u;
-/** At the end: what Windows cuts off, and what editors call their backups. */
+/**
+ * Characters that a name does not end with: Windows cuts them off, or editors' backups have them.
+ */
 const FORBIDDEN_END = /[.~\s]+$/u;
 const RESERVED = /^(?:con|prn|aux|nul|com[\d¹²³]|lpt[\d¹²³]|conin\$|conout\$)(?=\.|$)/iu;
-/** As names are that were made safe: no other name may look like one. */
+/** The form of names that were made safe. No other name may look like one. */
 const MADE_SAFE = /~[\da-f]{8}(?:\.[a-z][\da-z]{0,9})?$/iu;
 const EXTENSION = /\.[a-z][\da-z]{0,9}$/iu;
 
 /**
- * The name as a file name that is safe on every system: one part of a path, at most 200 bytes, in
- * NFC. What had to be changed gets "~" and the first 8 hex digits of the sha256 of the original,
- * before the extension if it has one, so that different names stay different.
+ * Returns a name as a file name that is safe on every system: one part of a path, at most 200
+ * bytes, in NFC. A name that had to be changed gets "~" and the first 8 hex digits of the sha256 of
+ * the original before its extension, so that different names stay different.
  */
 export function safeName(original: string): string {
   const cleaned = original
@@ -59,8 +61,8 @@ export function safeName(original: string): string {
 }
 
 /**
- * Puts "~" and 8 hex digits that stand for `original` before the extension of `name`, cut to
- * `bytes`.
+ * Cuts a name to `bytes`, with "~" and 8 hex digits of the hash of `original` in front of its
+ * extension.
  */
 function withHash(name: string, original: string, bytes = LONGEST_PART_BYTES): string {
   const hash = createHash('sha256').update(original).digest('hex').slice(0, 8);
@@ -72,16 +74,16 @@ function withHash(name: string, original: string, bytes = LONGEST_PART_BYTES): s
   return `${stem === '' ? '_' : stem}~${hash}${extension}`;
 }
 
-/** Cut at a character, never in the middle of one. */
+/** Cuts a text between two characters, and not within one. */
 function cut(text: string, bytes: number): string {
   const head = Buffer.from(text).subarray(0, bytes);
   return new TextDecoder().decode(head, { stream: true });
 }
 
 /**
- * Fills the names of the peer into a path template: `{table}` in `tables/{table}.csv`. What stands
- * in the template itself is the user's choice and stays; a value is one part of a path, made safe,
- * or, given as a list, that many parts.
+ * Fills names of the peer into a path template: `{table}` in `tables/{table}.csv`. The template
+ * itself is the user's choice, and stays as it is. A value becomes one safe part of the path, a
+ * list of values as many parts.
  */
 export function fillTemplate(
   template: string,
@@ -117,40 +119,36 @@ export interface Claim {
   /** The name of the mirror. */
   readonly owner: string;
   readonly wanted: TargetPath;
-  /**
-   * Where its file stands already, from its record: it stays there as long as that is a path that
-   * it may have.
-   */
-  readonly held?: string | undefined;
-  /** What it was granted before: that stays its own. */
+  /** The path of its existing file, from its record. It stays if it is a candidate. */
+  readonly current?: string | undefined;
+  /** The path that it was granted before. It stays. */
   readonly granted?: string | undefined;
-  /** Whether files appear beside it: NAME.1 and so on, NAME.conflict-TIME. */
+  /** Whether it has files beside it: NAME.1 and so on, NAME.conflict-TIME. */
   readonly neighbours: boolean;
 }
 
 /**
- * The target paths of all mirrors of one root, by their owners: no two mirrors ever write the same
- * file, also on a disk that ignores case or how characters are composed, and no file of one stands
- * where another has a directory, a version or a conflict file.
+ * Grants each mirror of a root its path. No two mirrors write the same file, even on a disk that
+ * ignores case or the composition of characters. No file of one mirror is where another has a
+ * directory, a version or a conflict file.
  *
- * A claim gets the path that it asks for unless that is in the way of one granted before; then its
- * name gets "~" and 8 hex digits of the sha256 of its owner's name. Claims are granted in an order
- * that is not theirs: first those that were granted before, then those whose file stands there
- * already, then by the owner's name, by code point.
+ * A claim gets the path that it wants unless an earlier one conflicts with it. Then its name gets
+ * "~" and 8 hex digits of the sha256 of its owner. The order of the claims does not matter: granted
+ * paths come first, then existing files, then the owners by code point.
  *
- * @throws MirrorError MIRROR_BLOCKED when there is none left for one, which takes names made for
- *   that
+ * @returns the paths by owner
+ * @throws MirrorError MIRROR_BLOCKED if no candidate is free, which takes names made for that
  */
 export async function grantPaths(
   claims: readonly Claim[],
 ): Promise<ReadonlyMap<string, TargetPath>> {
-  /** Whether files appear beside it, by the file. */
+  /** The granted files, and whether each has files beside it. */
   const files = new Map([[MARKER, false]]);
   const directories = new Set<string>();
-  /** Of which files there may be versions or conflict files, by the names that are taken. */
+  /** The files whose versions or conflict files would have a name that is taken. */
   const stems = new Set<string>();
   const take = (path: string, neighbours: boolean): boolean => {
-    // As on a disk that ignores case and how characters are composed.
+    // The same name on a disk that ignores case and the composition of characters.
     const file = path.normalize('NFC').toUpperCase().toLowerCase().normalize('NFC');
     const parts = file.split('/');
     const above = parts.slice(1).map((_, i) => parts.slice(0, i + 1).join('/'));
@@ -167,13 +165,13 @@ export async function grantPaths(
     for (const stem of own) stems.add(stem);
     return true;
   };
-  const rank = ({ granted, held }: Claim) =>
-    granted !== undefined ? 0 : held !== undefined ? 1 : 2;
+  const rank = ({ granted, current }: Claim) =>
+    granted !== undefined ? 0 : current !== undefined ? 1 : 2;
   const order = claims.toSorted(
     (a, b) => rank(a) - rank(b) || compareByCodePoint(a.owner, b.owner),
   );
   const paths = new Map<string, TargetPath>();
-  for await (const claim of inTurns(order, GRANTED_A_TURN)) {
+  for await (const claim of withPauses(order, PATHS_PER_SLICE)) {
     const { owner, wanted, neighbours } = claim;
     const path = candidates(claim).find((path) => take(path, neighbours));
     if (path === undefined)
@@ -184,20 +182,26 @@ export async function grantPaths(
   return paths;
 }
 
-/** Of which files this could be a version or a conflict file. */
+/** Returns the files of which a name could be a version or a conflict file. */
 function stemsOf(name: string): readonly string[] {
   const suffixes = name.matchAll(/\.(?:[1-9]\d{0,3}$|conflict-(?=[^/]*$))/g);
   return [...suffixes].map(({ index }) => name.slice(0, index));
 }
 
 /**
- * What was granted; else where the file stands, if that is one of these: the path as it is, then
- * with the owner's hash in the last part, then in all parts.
+ * Returns the possible paths of a claim, best first. The granted path is the only one. Otherwise:
+ * the wanted path, with the owner's hash in the last part, with it in all parts. The path of an
+ * existing file comes first if it is one of them.
  */
-function candidates({ owner, wanted: { path }, held = path, granted }: Claim): readonly string[] {
+function candidates({
+  owner,
+  wanted: { path },
+  current = path,
+  granted,
+}: Claim): readonly string[] {
   if (granted !== undefined) return [granted];
   const parts = path.split('/');
   const hashed = parts.map((part) => withHash(part.replace(/\.(?=conflict-)/gi, '_'), owner));
   const possible = [path, [...parts.slice(0, -1), ...hashed.slice(-1)].join('/'), hashed.join('/')];
-  return possible.includes(held) ? [held, ...possible] : possible;
+  return possible.includes(current) ? [current, ...possible] : possible;
 }

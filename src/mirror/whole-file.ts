@@ -5,163 +5,177 @@ import { basename, dirname, join } from 'node:path';
 import { syncDirectory, writeFileAtomic } from '../lib/atomic.js';
 import { systemCode } from '../lib/errors.js';
 import { MirrorError, onDisk } from './errors.js';
-import { atPlace, type Place, type Target } from './place.js';
+import { type HeldPath, type Target, withHeldDirectory } from './held-directory.js';
 import type { Facts } from './record.js';
 
-/** What tells one state of a file from another without reading it. */
+/** Identifies a state of a file without reading it. */
 export interface FileStamp {
   readonly size: number;
   readonly mtimeMs: number;
   readonly ino: number;
 }
 
-/**
- * Somebody is writing the file, or wrote it just before it was to be replaced: it is as they left
- * it.
- */
-export class Overtaken extends Error {}
+/** Thrown when somebody writes the file during a run. It is as they left it. */
+export class FileChanged extends Error {}
 
-export interface WholeFile {
-  /** Whether the file was replaced; its content is what was asked for in any case. */
+export interface WrittenFile {
+  /** Whether the file was replaced. Otherwise it had the wanted content already. */
   readonly changed: boolean;
-  /** Real path. */
+  /** The real path. */
   readonly path: string;
-  /** Of the content, lower-case hex. */
+  /** The sha256 of the content, in lower-case hex. */
   readonly sha256: string;
   readonly bytes: number;
-  /** Of the file as it stands now. */
+  /** The stamp of the file. */
   readonly file: FileStamp;
 }
 
-/** A regular file that is about to be replaced, or removed. */
-export interface Standing {
-  /** As `Place.at`: good for as long as the work at the place goes on. */
+/** A regular file that is about to be replaced or removed. */
+export interface ExistingFile {
+  /** The path for system calls, as `HeldPath.at`. Valid only during the call. */
   readonly path: string;
   readonly stamp: FileStamp;
 }
 
 export interface ReplaceOptions {
   /**
-   * What is known of the file that stands there: with the same stamp and the same hash it is not
-   * even read.
+   * The record of the existing file. A file with the same stamp and hash is not even read.
    */
   readonly before?: Pick<Facts, 'sha256' | 'file'> | undefined;
   /**
-   * Earlier versions that stay beside the file, as NAME.1 (the latest) and so on; 0 unless given.
+   * The earlier versions to keep beside the file, as NAME.1 (the latest) and so on. @default 0
    */
   readonly versions?: number;
-  /** Most bytes of content; unlimited unless given. */
+  /** The most bytes of content. @default unlimited */
   readonly maxBytes?: number | undefined;
   readonly signal?: AbortSignal | undefined;
   /**
-   * Called with the sha256 of the new content when that is complete, also where it is what stands
-   * there.
+   * Called with the sha256 of the new content when that is complete, even if the file has it
+   * already.
    */
   readonly onWritten?: ((sha256: string) => Promise<void>) | undefined;
   /**
-   * Called when the new content is complete and not what stands there: with its sha256 (of a
-   * removal undefined), and with what stands there. What it throws leaves the old file as it is.
+   * Called before the file is replaced or removed, with the sha256 of the new content (undefined
+   * for a removal) and the existing file. An error leaves the old file as it is.
    */
   readonly onReplace?:
-    | ((sha256: string | undefined, old: Standing | undefined) => Promise<void>)
+    | ((sha256: string | undefined, old: ExistingFile | undefined) => Promise<void>)
     | undefined;
   /**
-   * Called with the path (as `Place.at`) when the new content is complete, on disk and not what
-   * stands there, in the same turn as the rename or removal: what it throws leaves the old file as
-   * it is. Unless given it throws Overtaken where the file changed meanwhile.
+   * Called with the path (`HeldPath.at`) when the new content is on disk, in the same turn as the
+   * rename or removal. An error leaves the old file as it is. @default throws FileChanged if the
+   * file changed meanwhile
    */
   readonly lastLook?: ((path: string) => void) | undefined;
 }
 
 /**
- * Replaces a file whole: a reader sees the old content or the new, never a part and never nothing,
- * also when the process is killed or the power goes. The content is streamed to a temporary file
- * beside it. Content that is what stands there changes nothing, so that mtime tells when it
- * changed. A new file is 0644 less the umask, an existing one keeps its mode and, where that is
- * allowed, its owner.
+ * Replaces a file whole. A reader sees the old content or the new, never a part and never nothing,
+ * even if the process is killed or the power fails. The content is streamed to a temporary file
+ * beside it, and renamed. Equal content changes nothing, so that mtime is the time of the last
+ * change. A new file has mode 0644 less the umask. An existing one keeps its mode and, if allowed,
+ * its owner.
  *
  * @throws MirrorError MIRROR_OUTSIDE, MIRROR_BLOCKED, MIRROR_FULL, MIRROR_UNWRITABLE,
- *   MIRROR_TOO_LARGE; Overtaken; and whatever `content`, `onWritten`, `onReplace`, `lastLook` or
- *   the signal throws. The old file is as it was.
+ *   MIRROR_TOO_LARGE; FileChanged; the errors of `content`, of the callbacks and of the signal. The
+ *   old file is as it was.
  */
 export async function replaceWhole(
   target: Target,
   content: AsyncIterable<string | Uint8Array> | Iterable<string | Uint8Array>,
   options: ReplaceOptions = {},
-): Promise<WholeFile> {
+): Promise<WrittenFile> {
   const shown = join(target.root, target.path);
   return await onDisk(shown, () =>
-    atPlace(target, (place) => replaceAt(place, shown, content, options)),
+    withHeldDirectory(target, (held) => new Replacement(held, shown, options).run(content)),
   );
 }
 
-async function replaceAt(
-  { path: real, at: path }: Place,
-  shown: string,
-  content: AsyncIterable<string | Uint8Array> | Iterable<string | Uint8Array>,
-  options: ReplaceOptions,
-): Promise<WholeFile> {
-  const {
-    before,
-    versions,
-    maxBytes = Number.POSITIVE_INFINITY,
-    signal,
-    onWritten,
-    onReplace,
-  } = options;
-  const hash = createHash('sha256');
-  let bytes = 0;
-  async function* hashed(): AsyncGenerator<Uint8Array> {
+/** One replacement of a file, while its directory is held open. */
+class Replacement {
+  readonly #temporary: string;
+  readonly #hash = createHash('sha256');
+  #bytes = 0;
+  #lastLook: ReplaceOptions['lastLook'];
+  #result: WrittenFile | undefined;
+
+  /** @param shown the path for messages */
+  constructor(
+    private readonly held: HeldPath,
+    private readonly shown: string,
+    private readonly options: ReplaceOptions,
+  ) {
+    this.#temporary = temporaryOf(held.at);
+    this.#lastLook = options.lastLook;
+  }
+
+  async run(
+    content: AsyncIterable<string | Uint8Array> | Iterable<string | Uint8Array>,
+  ): Promise<WrittenFile> {
+    const { at: path } = this.held;
+    // A file that only some may read is not readable for all while it is written. It is writable
+    // for us, even if the existing file is not.
+    const mode = ((await regularFile(path))?.mode ?? 0o644) & 0o777;
+    await writeFileAtomic(path, this.#hashed(content), {
+      mode: mode | 0o600,
+      temporary: this.#temporary,
+      ready: (handle) => this.#ready(handle),
+      lastLook: () => this.#lastLook?.(path),
+    });
+    if (this.#result === undefined) throw new TypeError('A file that was never written');
+    return this.#result;
+  }
+
+  /** Hashes and counts the content while it is written. */
+  async *#hashed(
+    content: AsyncIterable<string | Uint8Array> | Iterable<string | Uint8Array>,
+  ): AsyncGenerator<Uint8Array> {
+    const { maxBytes = Number.POSITIVE_INFINITY, signal } = this.options;
     for await (const piece of content) {
       signal?.throwIfAborted();
       const chunk = typeof piece === 'string' ? Buffer.from(piece) : piece;
-      bytes += chunk.length;
-      if (bytes > maxBytes) throw new MirrorError('MIRROR_TOO_LARGE', shown, `${maxBytes} bytes`);
-      hash.update(chunk);
+      this.#bytes += chunk.length;
+      if (this.#bytes > maxBytes) {
+        throw new MirrorError('MIRROR_TOO_LARGE', this.shown, `${maxBytes} bytes`);
+      }
+      this.#hash.update(chunk);
       yield chunk;
     }
   }
-  let whole: WholeFile | undefined;
-  let lastLook = options.lastLook;
-  const temporary = temporaryOf(path);
-  const ready = async (handle: FileHandle): Promise<boolean> => {
-    const written = { path: real, sha256: hash.digest('hex'), bytes };
+
+  /** Called when the content is complete. Returns whether it replaces the file. */
+  async #ready(handle: FileHandle): Promise<boolean> {
+    const { at: path, path: real } = this.held;
+    const { before, onReplace, onWritten, signal } = this.options;
+    const written = { path: real, sha256: this.#hash.digest('hex'), bytes: this.#bytes };
     await onWritten?.(written.sha256);
-    const there = await statsAt(path);
-    lastLook ??= () => lookAgain(path, there);
-    const old = there?.isFile() ? there : undefined;
-    if (old !== undefined && (await isSame(path, old, written, before))) {
-      whole = { ...written, changed: false, file: stampOf(old) };
+    const current = await statsAt(path);
+    this.#lastLook ??= () => assertUnchanged(path, current);
+    const existing = current?.isFile() ? current : undefined;
+    if (existing !== undefined && (await isSame(path, existing, written, before))) {
+      this.#result = { ...written, changed: false, file: stampOf(existing) };
       return false;
     }
-    await onReplace?.(written.sha256, old && { path, stamp: stampOf(old) });
-    if (old !== undefined) {
-      // Only root may give files away, and only members may choose a group: a file of ours is as
-      // good.
-      await handle.chown(old.uid, old.gid).catch(() => undefined);
-      await handle.chmod(old.mode & 0o777);
-      await keepVersion(path, versions);
-    }
-    whole = { ...written, changed: true, file: stampOf(await handle.stat()) };
+    await onReplace?.(written.sha256, existing && { path, stamp: stampOf(existing) });
+    if (existing !== undefined) await this.#takeOver(handle, existing);
+    const file = stampOf(await handle.stat());
+    this.#result = { ...written, changed: true, file };
     signal?.throwIfAborted();
-    if ((await stat(temporary)).ino === whole.file.ino) return true;
-    throw new MirrorError('MIRROR_BLOCKED', shown, 'what another process writes');
-  };
-  // What only some may read is not shown to all while it is on its way. We write it, also where the
-  // file may only be read.
-  const mode = ((await regularFile(path))?.mode ?? 0o644) & 0o777;
-  await writeFileAtomic(path, hashed(), {
-    mode: mode | 0o600,
-    temporary,
-    ready,
-    lastLook: () => lastLook?.(path),
-  });
-  if (whole === undefined) throw new TypeError('A file that was never written');
-  return whole;
+    if ((await stat(this.#temporary)).ino === file.ino) return true;
+    throw new MirrorError('MIRROR_BLOCKED', this.shown, 'a file of another process');
+  }
+
+  /** Gives the new file the owner and mode of the existing one, and keeps that as a version. */
+  async #takeOver(handle: FileHandle, existing: Stats): Promise<void> {
+    // Only root may change the owner, and only members may choose a group. Otherwise it is ours.
+    await handle.chown(existing.uid, existing.gid).catch(() => undefined);
+    await handle.chmod(existing.mode & 0o777);
+    await keepVersion(this.held.at, this.options.versions);
+  }
 }
 
 /**
- * Removes a file, after a version of it was kept where versions are asked for.
+ * Removes a file. If versions are wanted, it is kept as one first.
  *
  * @returns whether there was one
  * @throws MirrorError as `replaceWhole`
@@ -171,7 +185,7 @@ export async function removeWhole(
   options: Pick<ReplaceOptions, 'versions' | 'onReplace' | 'lastLook'> = {},
 ): Promise<boolean> {
   const shown = join(target.root, target.path);
-  return await onDisk(shown, () => atPlace(target, ({ at }) => removeAt(at, options)));
+  return await onDisk(shown, () => withHeldDirectory(target, ({ at }) => removeAt(at, options)));
 }
 
 async function removeAt(
@@ -180,7 +194,7 @@ async function removeAt(
 ): Promise<boolean> {
   const old = await regularFile(path);
   if (old === undefined) return false;
-  const { versions, onReplace, lastLook = () => lookAgain(path, old) } = options;
+  const { versions, onReplace, lastLook = () => assertUnchanged(path, old) } = options;
   await onReplace?.(undefined, { path, stamp: stampOf(old) });
   await keepVersion(path, versions);
   lastLook(path);
@@ -190,15 +204,14 @@ async function removeAt(
 }
 
 /**
- * The stamp of the file that stands at a target; undefined where there is no regular file, or
- * nobody can look.
+ * Returns the stamp of a target. Undefined if it is no regular file, or cannot be accessed.
  */
 export async function stampOfTarget({ root, path }: Target): Promise<FileStamp | undefined> {
   const stats = await regularFile(join(root, path)).catch(() => undefined);
   return stats && stampOf(stats);
 }
 
-/** Whether it is the same state of a file, or twice none. */
+/** Returns whether two stamps are of the same state of a file, or both of none. */
 export function sameStamp(a: FileStamp | undefined, b: FileStamp | undefined): boolean {
   return a?.size === b?.size && a?.mtimeMs === b?.mtimeMs && a?.ino === b?.ino;
 }
@@ -208,14 +221,15 @@ export function stampOf({ size, mtimeMs, ino }: FileStamp): FileStamp {
 }
 
 /**
- * @throws Overtaken when something else stands there than `stamp` says, or when something or
- *   nothing does
+ * Checks that a file is in the state of a stamp. Without a stamp there must be no file.
+ *
+ * @throws FileChanged
  */
-export function lookAgain(path: string, stamp: FileStamp | undefined): void {
-  if (!sameStamp(lstatSync(path, { throwIfNoEntry: false }), stamp)) throw new Overtaken();
+export function assertUnchanged(path: string, stamp: FileStamp | undefined): void {
+  if (!sameStamp(lstatSync(path, { throwIfNoEntry: false }), stamp)) throw new FileChanged();
 }
 
-/** Undefined where nothing stands there. */
+/** Returns the stats of a path, undefined if there is nothing. */
 export async function statsAt(path: string): Promise<Stats | undefined> {
   try {
     return await lstat(path);
@@ -241,7 +255,7 @@ async function isSame(
   return (known ?? (await hashOf(path))) === written.sha256;
 }
 
-/** The sha256 of a file's content in lower-case hex. */
+/** Returns the sha256 of a file in lower-case hex. */
 export async function hashOf(path: string): Promise<string> {
   const hash = createHash('sha256');
   for await (const chunk of createReadStream(path)) hash.update(chunk);
@@ -249,29 +263,28 @@ export async function hashOf(path: string): Promise<string> {
 }
 
 /**
- * Keeps what stands at `path` as NAME.1; what was NAME.1 becomes NAME.2 and so on, at most `count`
- * of them. The file itself is never moved, so that it is there at every instant; after a crash at
- * any step the next call goes on from there.
+ * Keeps the file as NAME.1. NAME.1 becomes NAME.2 and so on, at most `count` of them. The file
+ * itself is never moved, so that it exists at every instant. After a crash at any step the next
+ * call continues.
  */
 async function keepVersion(path: string, count = 0): Promise<void> {
   if (count === 0) return;
   const [current, latest] = [await statsAt(path), await statsAt(`${path}.1`)];
-  // A process that was killed before it replaced the file had kept it already.
+  // A process that was killed before the rename has kept it already.
   if (current === undefined || current.ino === latest?.ino) return;
   let free = 1;
   while (free < count && (await statsAt(`${path}.${free}`)) !== undefined) free += 1;
   for (let at = free; at > 1; at -= 1) await rename(`${path}.${at - 1}`, `${path}.${at}`);
   const temporary = temporaryOf(path, 'version');
   await rm(temporary, { force: true });
-  // A second name for the file, or a copy where the file system has no such names.
+  // A hard link, or a copy if the file system has none.
   await link(path, temporary).catch(() => copyFile(path, temporary, constants.COPYFILE_EXCL));
   await rename(temporary, `${path}.1`);
 }
 
 /**
- * Where the new content of a file is written before it is whole. It is always the same place beside
- * the file, so that what a killed process left there goes with the next try; names of the peer
- * never become one like it.
+ * Returns the path of the temporary file beside a file. It is always the same, so that the next try
+ * replaces what a killed process left. No name of the peer becomes one like it.
  */
 export function temporaryOf(path: string, use = 'content'): string {
   const hash = createHash('sha256')

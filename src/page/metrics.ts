@@ -7,103 +7,98 @@ import type { Live } from '../report/status.js';
 export const MIRRORS_NAMED = 200;
 
 /**
- * Every metric of peersync's own with its labels, and what it means: one sentence, also for
- * src/report/README.md, without double quotes, which one of the two formats does not bear. What
- * ends in `_total` is a counter, and all but the two histograms is a gauge.
+ * Every metric of peersync's own, with its labels and its meaning. src/report/README.md contains
+ * the meaning, too. It has no double quotes, because one of the two formats does not allow them. A
+ * name that ends in `_total` is a counter. The others are gauges, except the two histograms.
  */
 export const METRICS = {
   'peersync_items{folder, status}':
-    'Files known, by what became of them: pending, accepted, confirmed, quarantined, gone, removing, removed or skipped (by a rule).',
+    'Known files by status: pending, accepted, confirmed, quarantined, gone, removing, removed or skipped.',
   peersync_items_accepted_total:
-    'How often the peer accepted a file; it may take more than one acceptance until a file is searchable.',
+    'How often the peer accepted a file. A file may be accepted more than once until it is searchable.',
   peersync_items_confirmed_total: 'How often a file was confirmed to be searchable.',
   peersync_items_quarantined_total: 'How often a file was quarantined.',
   peersync_lookups_per_confirmed_item:
-    'Look-ups for each confirmation since the start; little more than 1 where peersync knows its peer well.',
-  peersync_items_in_flight: 'Files in push requests that are under way.',
-  peersync_items_confirming:
-    'Files that the peer accepted and that are looked up until it shows them.',
+    'Look-ups for each confirmation since the start. It is a little more than 1 when peersync has learned how long the peer takes.',
+  peersync_items_in_flight: 'Files in push requests under way.',
+  peersync_items_confirming: 'Accepted files that are looked up until the peer shows them.',
   peersync_last_confirmed_timestamp_seconds:
     'When a file was last confirmed to be searchable, as Unix time.',
-  peersync_time_to_visible_seconds:
-    'How long the peer takes from a push until it shows the document, as peersync has learned it.',
+  peersync_time_to_visible_seconds: 'Learned time from a push until the peer shows the document.',
   'peersync_time_to_search_seconds{collection}':
-    'Time from a file being at rest until it is confirmed, since the start.',
+    'Time from a file at rest until it is confirmed, since the start.',
   'peersync_time_to_search_recent_seconds{collection, window, percentile}':
-    'Percentiles of the time from a file being at rest until it is confirmed, over the last hour (1h) and day (24h).',
+    'Percentiles of the time from a file at rest until it is confirmed, over the last hour (1h) and day (24h).',
   'peersync_items_waiting{collection}': 'Files pending or accepted, by collection.',
   'peersync_oldest_waiting_seconds{collection}':
-    'How long the file that has waited longest has been at rest; 0 where none waits.',
+    'Time since the file that waits longest was at rest, or 0 if none waits.',
   'peersync_alert{code, collection}':
-    '1 for each alarm that the alerts of the configuration raise; absent where there is none.',
+    '1 for each missed target of the section alerts of the configuration, absent if there is none.',
   'peersync_condition{code, severity, subject}':
-    '1 for each thing that a person should know, as `peersync status` names it; absent where there is none.',
-  peersync_peer_up:
-    'Whether the peer is known and answers: 1, or 0 while its trouble is waited out.',
+    '1 for each condition that `peersync status` shows, absent if there is none.',
+  peersync_peer_up: 'Whether the peer answers: 0 until its first answer, and while it fails.',
   'peersync_circuit_state{state}':
-    'Which state the circuit breaker is in: 1 for that one, 0 for the others.',
+    'State of the circuit breaker: 1 for the current one, 0 for the others.',
   peersync_paused: 'Whether a person paused the work with the peer.',
-  peersync_peer_asked_to_wait:
-    'Whether the peer asked to be left alone for a while (429, or 503 with Retry-After).',
-  peersync_pushes_total: 'Push requests that were sent, those sent again included.',
+  peersync_peer_asked_to_wait: 'Whether the peer asked to wait (429, or 503 with Retry-After).',
+  peersync_pushes_total: 'Push requests that were sent, including retries.',
   peersync_push_bytes_total: 'Bytes of the bodies of push requests that began to be sent.',
-  peersync_lookups_total: 'Requests that looked up what the peer shows of a document.',
+  peersync_lookups_total: 'Requests that looked up a document.',
   'peersync_requests_total{lane}':
-    'Tasks for the peer that were started, by lane; one may take more than one request.',
-  'peersync_requests_failed_total{lane}': 'Tasks for the peer that failed, by lane.',
-  'peersync_requests_running{lane}': 'Tasks for the peer that are under way, by lane.',
+    'Started tasks for the peer, by lane. A task may take more than one request.',
+  'peersync_requests_failed_total{lane}': 'Failed tasks for the peer, by lane.',
+  'peersync_requests_running{lane}': 'Tasks for the peer under way, by lane.',
   'peersync_requests_waiting{lane}':
-    'Tasks for the peer that wait for their turn, by lane; the backlog itself waits on disk, see peersync_items.',
+    'Waiting tasks for the peer, by lane. The backlog itself is on disk, see peersync_items.',
   'peersync_request_latency_median_seconds{lane}':
-    'Median time of the last hundred tasks that the peer answered, by lane.',
-  peersync_concurrency_running: 'Pushes and look-ups that are under way.',
-  peersync_concurrency_limit:
-    'How many pushes and look-ups at a time the peer bears, as peersync has learned it.',
-  peersync_concurrency_max: 'How many pushes and look-ups at a time are configured at most.',
+    'Median time of the last hundred answered tasks, by lane.',
+  peersync_concurrency_running: 'Pushes and look-ups under way.',
+  peersync_concurrency_limit: 'Learned limit of concurrent pushes and look-ups.',
+  peersync_concurrency_max: 'Configured limit of concurrent pushes and look-ups.',
   'peersync_folder_state{folder, state}':
-    'Which state the watch of a folder is in: held is a missing root, degraded a limit of the system, so that only scans find changes.',
+    'State of the watch of a folder: 1 for the current one. In held, the root is missing. In degraded, a limit of the system is reached, and only scans find changes.',
   'peersync_folder_last_scan_timestamp_seconds{folder}':
     'When the last scan of a folder ended, as Unix time.',
   'peersync_folder_last_scan_duration_seconds{folder}': 'How long the last scan of a folder took.',
-  'peersync_folder_last_scan_files{folder}': 'How many files the last scan of a folder met.',
-  'peersync_folder_directories_watched{folder}': 'Directories that the system tells of changes in.',
-  'peersync_folder_settling_files{folder}':
-    'Files that were written a moment ago and are waited for.',
-  'peersync_folder_problems{folder}': 'Paths that could not be looked at.',
+  'peersync_folder_last_scan_files{folder}': 'Files that the last scan of a folder found.',
+  'peersync_folder_directories_watched{folder}': 'Directories with file system events.',
+  'peersync_folder_settling_files{folder}': 'Files that are not yet at rest.',
+  'peersync_folder_problems{folder}': 'Paths that could not be read.',
   'peersync_folder_deletes_held{folder}':
-    'Removed files whose documents stay in the peer until a person approves that they are removed.',
+    'Removed files whose documents stay in the peer until a person approves their removal.',
   'peersync_mirrors{state}':
-    'All mirrors, by how they are: good, failing, alarm (a person has to look), or waiting for the first try.',
+    'Mirrors by state: good, failing, condition (a person has to look), or waiting for the first try.',
   peersync_mirror_conflicts:
-    'Cells of two-way tables that were changed on both sides, and mirrored files that somebody edited, over all mirrors.',
+    'Conflicts of all mirrors: cells of two-way tables that changed on both sides, and mirrored files that somebody edited.',
   peersync_mirrors_oldest_success_seconds:
-    'The greatest age that peersync_mirror_age_seconds has, over all mirrors.',
+    'The greatest peersync_mirror_age_seconds of all mirrors.',
   'peersync_mirror_age_seconds{mirror}':
-    'How long ago a mirrored file was last known to be what the peer has, once it was; for the first 200 mirrors.',
-  'peersync_mirror_alarm{mirror}':
-    'Whether a mirror keeps its file from what the peer says, until a person accepts it; for the first 200 mirrors.',
+    'Time since a mirrored file was last known to be up to date, for the first 200 mirrors.',
+  'peersync_mirror_condition{mirror}':
+    'Whether a mirror reports a condition and waits for a person, for the first 200 mirrors.',
   'peersync_mirror_failures{mirror}':
-    'Tries of a mirror that failed one after the other; for the first 200 mirrors.',
+    'Consecutive failures of a mirror, for the first 200 mirrors.',
   peersync_mirrors_unnamed:
-    'Mirrors that have no series of their own because there are too many; they count in the sums.',
-  peersync_state_records: 'Files that are remembered.',
-  peersync_state_journal_bytes: 'Size of the changes since the last snapshot.',
+    'Mirrors without series of their own, because there are too many. They count in the sums.',
+  peersync_state_records: 'Files in the state.',
+  peersync_state_journal_bytes: 'Size of the journal: the changes since the last snapshot.',
   peersync_state_snapshot_bytes: 'Size of the last snapshot.',
-  peersync_state_unsaved_changes: 'Changes that are not on disk yet; nothing acts on them.',
-  peersync_state_compactions_total: 'How often changes and snapshot were made one new snapshot.',
+  peersync_state_unsaved_changes: 'Changes that are not on disk yet. Nothing acts on them.',
+  peersync_state_compactions_total:
+    'How often the journal and the snapshot were merged into a new snapshot.',
   peersync_state_sync_seconds: 'How long the disk took to make changes durable (fdatasync).',
   peersync_state_writable:
     'Whether the last changes could be written: 0 while the disk is full or fails.',
   peersync_state_repairs:
-    'Damages that were found and mended when the state was read at the start.',
+    'Damages that were found and repaired when the state was loaded at the start.',
   peersync_state_repair_audit_left:
-    'Documents that are still to be compared with the peer since the state lost changes; 0 where none are.',
+    'Documents that are still to be compared with the peer after the state lost changes, or 0.',
   peersync_config_last_reload_successful:
-    'Whether the configuration file was taken up when it was last read: 0 while a changed one is refused, and the one before holds.',
+    'Whether the configuration file was applied when it was last read: 0 while a changed one is refused, and the one before is in effect.',
   peersync_config_last_reload_success_timestamp_seconds:
-    'When the configuration file was last taken up, by a start or a reload, as Unix time.',
-  peersync_page_followers: 'Browsers that follow the status page.',
-  'peersync_build_info{version, commit, node}': 'Always 1; the labels say what runs.',
+    'When the configuration file was last applied, by a start or a reload, as Unix time.',
+  peersync_page_followers: 'Browsers with the status page open.',
+  'peersync_build_info{version, commit, node}': 'Always 1. The labels name the version that runs.',
 } as const;
 
 /** The upper ends of the buckets of the histograms, in seconds. */
@@ -327,20 +322,20 @@ export function valuesOf(live: Live, followers = 0): Values {
 
   function mirrors(): void {
     const { mirrors: all } = status;
-    const counts = { good: 0, waiting: 0, failing: 0, alarm: 0 };
+    const counts = { good: 0, waiting: 0, failing: 0, condition: 0 };
     let [conflicts, oldest] = [0, now];
     for (const [
       i,
-      { alarm, conflicts: own = [], failure, failures = 0, name, succeededAt },
+      { condition, conflicts: own = [], failure, failures = 0, name, succeededAt },
     ] of all.entries()) {
       const good = succeededAt === undefined ? 'waiting' : 'good';
-      counts[alarm ? 'alarm' : failure ? 'failing' : good] += 1;
+      counts[condition ? 'condition' : failure ? 'failing' : good] += 1;
       conflicts += own.length;
       oldest = Math.min(oldest, succeededAt ?? now);
       if (i >= MIRRORS_NAMED) continue;
       if (succeededAt !== undefined)
         set('peersync_mirror_age_seconds', ageOf(succeededAt), { mirror: name });
-      set('peersync_mirror_alarm', alarm !== undefined, { mirror: name });
+      set('peersync_mirror_condition', condition !== undefined, { mirror: name });
       set('peersync_mirror_failures', failures, { mirror: name });
     }
     for (const [state, count] of Object.entries(counts)) set('peersync_mirrors', count, { state });

@@ -90,7 +90,7 @@ function digestAuthorization(
     readonly method: string;
     /** Path and query, exactly as they are sent. */
     readonly uri: string;
-    /** How often the nonce has been used, including this time. */
+    /** The number of uses of the nonce, including this one. */
     readonly count: number;
     readonly cnonce: string;
   },

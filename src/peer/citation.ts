@@ -1,23 +1,24 @@
+import { type HttpAnswer, unusable } from './answer.js';
+import {
+  definitionsIn,
+  type Element,
+  isElement,
+  type Node,
+  parseHtml,
+  visibleText,
+  within,
+  wordsOf,
+} from './markup.js';
 import {
   type AnswerRecord,
   allRecords,
-  definitionsIn,
-  type Element,
   EMPTY_LIST,
   fieldNumber,
   fieldValue,
   fieldValues,
-  type HttpAnswer,
-  isElement,
-  isSameUrl,
-  type Node,
-  parseHtml,
   readAnswer,
-  unusable,
-  visibleText,
-  within,
-  wordsOf,
-} from './answer.js';
+} from './records.js';
+import { isSameUrl } from './url.js';
 
 /** Names a document by its URL, or by a hash that the peer showed earlier. */
 export type CitationQuery = { readonly url: string } | { readonly hash: string };
@@ -76,7 +77,7 @@ export interface Citation {
 export function readCitation(answer: HttpAnswer, query: CitationQuery): Citation | undefined {
   const read = readAnswer(answer);
   const citation = read.form === 'html' ? citationOnPage(read.text) : citationIn(read.record);
-  if (citation === undefined) throw unusable(answer, 'does not say what it knows of citations');
+  if (citation === undefined) throw unusable(answer, 'does not say whether it has citations');
   const { url, urlhash } = citation;
   if (url === '') return undefined;
   const isAsked =

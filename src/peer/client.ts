@@ -1,28 +1,18 @@
-import { type Clock, systemClock } from '../lib/clock.js';
-import { type Logger, silentLogger } from '../lib/logger.js';
+import { systemClock } from '../lib/clock.js';
+import { silentLogger } from '../lib/logger.js';
 import { PeerAccess } from './access.js';
-import {
-  type AnswerHead,
-  allRecords,
-  fieldValues,
-  type HttpAnswer,
-  isSuccess,
-  readAnswer,
-  statusError,
-  succeeded,
-  unusable,
-} from './answer.js';
+import { type HttpAnswer, succeeded } from './answer.js';
 import type { Credentials } from './auth.js';
 import type { Citation, CitationOptions, CitationQuery } from './citation.js';
-import type { Dialect, DialectName } from './dialect.js';
-import { DIALECTS, standard, yacy } from './dialects.js';
+import { MAX_ANSWER, type PeerClientOptions, TIMEOUTS } from './client-options.js';
+import { detectDialect } from './detect.js';
+import type { Dialect, DialectName, Remover } from './dialects/dialect.js';
+import { DIALECTS, dialectNamed } from './dialects/dialects.js';
+import { PEERDOC_PATH, standard } from './dialects/standard.js';
 import { unlessAborted } from './exchange-errors.js';
-import type { Timeouts } from './exchange-options.js';
-import { fieldsOf, formBody } from './form.js';
-import { Http, type RequestCounts } from './http.js';
+import { type EndpointRequest, formRequest, Http, type RequestCounts } from './http.js';
 import { type Peerdoc, type PeerdocOptions, type PeerdocQuery, readPeerdocs } from './peerdoc.js';
 import type { PushAnswer, PushItem, PushOptions, PushResult } from './push.js';
-import { REMOVED_COLLECTION, removeByPage, YacyDeletion } from './removal.js';
 import { readSearch, type SearchAnswer, type SearchQuery } from './search.js';
 import {
   conditionsOf,
@@ -32,51 +22,6 @@ import {
   shareOf,
 } from './share.js';
 import { PeerTables } from './tables.js';
-
-export interface PeerClientOptions {
-  /** The `{base_url}` of the API: http or https, without credentials, query or fragment. */
-  readonly baseUrl: string;
-  /**
-   * The path of a Unix socket. Requests go there, and not to the host and port of `baseUrl`.
-   * @default none
-   */
-  readonly socketPath?: string | undefined;
-  readonly credentials?: Credentials;
-  /** `ca` holds certificates (PEM text) to trust besides the usual ones. */
-  readonly tls?: { readonly ca?: string };
-  /** In ms. @default connect 10 s, headers 30 s, body 60 s, total 5 min */
-  readonly timeouts?: Partial<Timeouts>;
-  /**
-   * The longest answer that is read, in bytes. Some methods have a limit of their own. @default 16
-   * MiB
-   */
-  readonly maxAnswer?: number;
-  /** @default systemClock */
-  readonly clock?: Clock;
-  /**
-   * Whether Basic may send the password over http to another machine. Everyone on the way can read
-   * it.
-   *
-   * @default false
-   */
-  readonly allowBasic?: boolean;
-  /**
-   * The path of a small file that records the strongest authentication scheme that each peer asked
-   * for. The client never answers a weaker scheme of such a peer (PEER_AUTH_WEAK). Several
-   * processes may share the file.
-   *
-   * @default none: the record ends with the client
-   */
-  readonly accessFile?: string;
-  /** Logs a warning if `accessFile` cannot be read or written. @default silentLogger */
-  readonly log?: Logger;
-  /** The dialect of the peer if it is known, or `auto` to detect it. @default 'auto' */
-  readonly dialect?: DialectName | 'auto';
-}
-
-/** The same timeouts as the defaults of the daemon's configuration. */
-const TIMEOUTS: Timeouts = { connect: 10_000, headers: 30_000, body: 60_000, total: 300_000 };
-const MAX_ANSWER = 16 * 1024 * 1024;
 
 /**
  * A client for the API of one peer.
@@ -128,14 +73,16 @@ export class PeerClient {
   readonly baseUrl: string;
   readonly #http: Http;
   readonly #access: PeerAccess;
-  readonly #deletion: YacyDeletion;
-  /** False once the peer has answered that it lacks the removal page of the embedded peer. */
-  #hasRemovalPage = true;
+  /** The dialects that detection tries, in order. */
+  readonly #dialects: readonly Dialect[];
+  /** The remover of each dialect that removed a document. */
+  readonly #removers = new Map<Dialect, Remover>();
   #dialect: Dialect | undefined;
   #detection: Promise<Dialect> | undefined;
 
   constructor(options: PeerClientOptions) {
-    const { credentials, socketPath, tls, maxAnswer = MAX_ANSWER, dialect = 'auto' } = options;
+    const { credentials, socketPath, tls, maxAnswer = MAX_ANSWER } = options;
+    const { dialect = 'auto', dialects = DIALECTS } = options;
     const { clock = systemClock, log = silentLogger, allowBasic = false, accessFile } = options;
     const base = new URL(options.baseUrl);
     const timeouts = { ...TIMEOUTS, ...options.timeouts };
@@ -152,8 +99,8 @@ export class PeerClient {
       clock,
       access,
     });
-    this.#deletion = new YacyDeletion(this.#http);
-    if (dialect !== 'auto') this.#dialect = DIALECTS[dialect];
+    this.#dialects = Object.values(dialects);
+    if (dialect !== 'auto') this.#dialect = dialectNamed(dialect, dialects);
     this.tables = new PeerTables(
       this.#http,
       async (signal) => (await this.#resolveDialect(signal)).tables,
@@ -199,7 +146,7 @@ export class PeerClient {
    * undefined until one has arrived. `ping` requests one.
    */
   get isEmbedded(): boolean | undefined {
-    return this.#dialect?.name === 'yacy' ? false : this.#http.isEmbedded;
+    return this.#dialect?.canBeEmbedded === false ? false : this.#http.isEmbedded;
   }
 
   /** The dialect of the peer; undefined until it is known. */
@@ -220,16 +167,23 @@ export class PeerClient {
   }: {
     readonly signal?: AbortSignal | undefined;
   } = {}): Promise<DialectName> {
-    this.#detection ??= detectDialect(this.#http).finally(() => {
+    return (await this.#detect(signal)).name;
+  }
+
+  async #detect(signal: AbortSignal | undefined): Promise<Dialect> {
+    this.#detection ??= detectDialect(this.#http, this.#dialects).finally(() => {
       this.#detection = undefined;
     });
-    this.#dialect = await unlessAborted(this.#detection, signal, this.#http.url('/'));
-    return this.#dialect.name;
+    const dialect = await unlessAborted(this.#detection, signal, this.#http.url('/'));
+    this.#dialect = dialect;
+    return dialect;
   }
 
   async #resolveDialect(signal: AbortSignal | undefined): Promise<Dialect> {
-    return this.#dialect ?? DIALECTS[await this.detect({ signal })];
+    return this.#dialect ?? (await this.#detect(signal));
   }
+
+  readonly #urlOf = (path: string) => this.#http.url(path);
 
   /**
    * Pushes documents into the index. A document that the peer accepted need not be searchable yet.
@@ -241,17 +195,10 @@ export class PeerClient {
   async push(items: readonly PushItem[], options: PushOptions = {}): Promise<PushAnswer> {
     const { signal } = options;
     const dialect = await this.#resolveDialect(signal);
-    const path = dialect.pushPath;
-    const body = await dialect.pushBody(items, options, this.#http.url(path));
-    const request = {
-      counted: 'push',
-      method: 'POST',
-      path,
-      isProtected: true,
-      body,
-      signal,
-    } as const;
-    const answer = succeeded(await this.#http.ask(request));
+    const request = await dialect.pushRequest(items, options, this.#urlOf);
+    const answer = succeeded(
+      await this.#http.ask({ ...request, counted: 'push', isProtected: true, signal }),
+    );
     const results = dialect.pushResults(answer, items);
     const { peerAt, tookMs } = answer;
     // The `Date` header of an answer is cut off to whole seconds.
@@ -273,37 +220,25 @@ export class PeerClient {
     { signal }: { readonly signal?: AbortSignal | undefined } = {},
   ): Promise<readonly PushResult[]> {
     const dialect = await this.#resolveDialect(signal);
-    if (dialect.name === 'yacy') {
-      for (const url of urls) await this.#deletion.delete(dialect.sentUrl(url), signal);
-      return urls.map(() => ({ ok: true }));
-    }
-    if (this.#hasRemovalPage) {
-      const results = await removeByPage(this.#http, urls, signal);
-      if (results !== undefined) return results;
-      this.#hasRemovalPage = false;
-    }
-    const empty = { collection: REMOVED_COLLECTION, data: Buffer.alloc(0) };
-    const items = urls.map((url) => ({ url, ...empty }));
-    return (await this.push(items, signal === undefined ? {} : { signal })).results;
+    const remove = this.#removers.get(dialect) ?? this.#removerOf(dialect);
+    this.#removers.set(dialect, remove);
+    return await remove(urls, signal);
+  }
+
+  #removerOf(dialect: Dialect): Remover {
+    return dialect.remover({
+      http: this.#http,
+      push: async (items, signal) =>
+        (await this.push(items, signal === undefined ? {} : { signal })).results,
+    });
   }
 
   /** Returns the document that the peer shows; undefined if the peer has none. */
   async peerdoc(query: PeerdocQuery, options: PeerdocOptions = {}): Promise<Peerdoc | undefined> {
-    const { signal, html } = options;
+    const { signal } = options;
     const dialect = await this.#resolveDialect(signal);
-    const path = dialect.peerdocPath;
-    const asked = 'url' in query ? { url: dialect.sentUrl(query.url) } : { urlhash: query.urlhash };
-    const fields = fieldsOf({ ...asked, html });
-    const body = await formBody(fields, this.#http.url(path));
-    const request = {
-      counted: 'peerdoc',
-      method: 'POST',
-      path,
-      isProtected: false,
-      body,
-      signal,
-    } as const;
-    return dialect.peerdocOf(await this.#http.ask(request), query);
+    const request = await dialect.peerdocRequest(query, options, this.#urlOf);
+    return dialect.peerdocOf(await this.#look('peerdoc', request, signal), query);
   }
 
   /**
@@ -314,18 +249,9 @@ export class PeerClient {
     urls: readonly string[],
     { signal }: { readonly signal?: AbortSignal } = {},
   ): Promise<readonly (Peerdoc | undefined)[]> {
-    const path = standard.peerdocPath;
     const fields = urls.map((url, n) => ({ name: `url-${n}`, value: url }));
-    const body = await formBody(fields, this.#http.url(path));
-    const request = {
-      counted: 'peerdoc',
-      method: 'POST',
-      path,
-      isProtected: false,
-      body,
-      signal,
-    } as const;
-    return readPeerdocs(succeeded(await this.#http.ask(request)), urls);
+    const request = await formRequest(PEERDOC_PATH, fields, this.#urlOf);
+    return readPeerdocs(succeeded(await this.#look('peerdoc', request, signal)), urls);
   }
 
   /**
@@ -336,21 +262,19 @@ export class PeerClient {
     query: CitationQuery,
     options: CitationOptions = {},
   ): Promise<Citation | undefined> {
-    const { signal, filter, ch } = options;
+    const { signal } = options;
     const dialect = await this.#resolveDialect(signal);
-    const path = dialect.citationPath;
-    const url = 'url' in query ? dialect.sentUrl(query.url) : undefined;
-    const fields = fieldsOf({ url, filter, ch, hash: 'hash' in query ? query.hash : undefined });
-    const body = await formBody(fields, this.#http.url(path));
-    const request = {
-      counted: 'other',
-      method: 'POST',
-      path,
-      isProtected: false,
-      body,
-      signal,
-    } as const;
-    return dialect.citationOf(await this.#http.ask(request), query);
+    const request = await dialect.citationRequest(query, options, this.#urlOf);
+    return dialect.citationOf(await this.#look('other', request, signal), query);
+  }
+
+  /** Sends a request that changes nothing, and needs no access. */
+  #look(
+    counted: keyof RequestCounts,
+    request: EndpointRequest,
+    signal: AbortSignal | undefined,
+  ): Promise<HttpAnswer> {
+    return this.#http.ask({ ...request, counted, isProtected: false, signal });
   }
 
   /**
@@ -366,8 +290,7 @@ export class PeerClient {
       .fields(query)
       .map(({ name, value }): [string, string] => [name, String(value)]);
     const path = `${search.path}?${new URLSearchParams(fields)}`;
-    const request = { counted: 'other', method: 'GET', path, isProtected: false, signal } as const;
-    const answer = await this.#http.ask(request);
+    const answer = await this.#look('other', { method: 'GET', path }, signal);
     return answer.status === 404 ? undefined : readSearch(succeeded(answer));
   }
 
@@ -376,8 +299,8 @@ export class PeerClient {
    * request for that.
    */
   async commitIndex(options: { readonly signal?: AbortSignal } = {}): Promise<void> {
-    const { commitHash } = await this.#resolveDialect(options.signal);
-    if (commitHash !== undefined) await this.citation({ hash: commitHash }, options);
+    const { signal } = options;
+    await (await this.#resolveDialect(signal)).commitIndex?.(this.#http, signal);
   }
 
   /**
@@ -395,7 +318,7 @@ export class PeerClient {
   ): Promise<T | undefined> {
     const { maxBytes, signal } = options;
     const dialect = await this.#resolveDialect(signal);
-    const request = await dialect.shareRequest(query, (path) => this.#http.url(path));
+    const request = await dialect.shareRequest(query, this.#urlOf);
     const headers = conditionsOf(options);
     return await this.#http.stream(
       {
@@ -432,7 +355,7 @@ export class PeerClient {
   }: {
     readonly signal?: AbortSignal;
   } = {}): Promise<{ ms: number; server?: string }> {
-    const path = (this.#dialect ?? standard).peerdocPath;
+    const path = (this.#dialect ?? standard).detectionPath;
     const request = { counted: 'other', method: 'GET', path, isProtected: false, signal } as const;
     const answer = await this.#http.ask({ ...request, isAnonymous: true });
     if (answer.status >= 500 || answer.status === 429) succeeded(answer);
@@ -443,69 +366,5 @@ export class PeerClient {
   /** Closes all connections. Requests under way, and later ones, fail with PEER_ABORTED. */
   async close(): Promise<void> {
     await this.#http.close();
-  }
-}
-
-const SET_DIALECT_HINT = 'set peer.dialect to the kind of peer that it is';
-
-/**
- * Detects the dialect of a peer by requesting the document page of each dialect. The requests name
- * no document, so they change nothing.
- *
- * YaCy always answers with an empty record. Other peers may refuse such a request, but not with
- * 404. A proxy may answer for pages that do not exist: then the content of the answers decides.
- *
- * @throws PeerError PEER_ANSWER if the peer has both pages or neither; otherwise as for any request
- */
-async function detectDialect(http: Http): Promise<Dialect> {
-  const yacyPage = await documentPage(http, yacy);
-  const standardPage = await documentPage(http, standard);
-  const isYacy = isDocumentRecord(yacyPage);
-  if (isYacy !== isDocumentRecord(standardPage)) return isYacy ? yacy : standard;
-  const both = `${yacy.peerdocPath} and ${standard.peerdocPath}`;
-  let what = `has both ${both}; ${SET_DIALECT_HINT}`;
-  if (!isYacy && pageExists(standardPage)) {
-    if (!pageExists(yacyPage)) return standard;
-    what = `answers for ${both} alike, and shows a document in neither; ${SET_DIALECT_HINT}`;
-  } else if (!isYacy) {
-    const error = statusError(standardPage);
-    if (error !== undefined && error.code !== 'PEER_REFUSED') throw error;
-    what = `has neither ${yacy.peerdocPath} nor ${standard.peerdocPath}; check that peer.url is the base URL of a peer`;
-  }
-  // The error is about the peer, not about one of its pages.
-  throw unusable({ ...(isYacy ? yacyPage : standardPage), url: http.url('/') }, what);
-}
-
-/**
- * Requests the document page of a dialect.
- *
- * @throws PeerError if the peer is unreachable, busy or denies access: the answer then says nothing
- *   about the dialect
- */
-async function documentPage(http: Http, { peerdocPath: path }: Dialect): Promise<HttpAnswer> {
-  const answer = await http.ask({ counted: 'other', method: 'GET', path, isProtected: false });
-  const error = statusError(answer);
-  if (error === undefined || ['PEER_REFUSED', 'PEER_FAILED', 'PEER_ANSWER'].includes(error.code))
-    return answer;
-  throw error;
-}
-
-/**
- * Whether the page exists. A peer may refuse a request that names no document, so any 4xx but 404
- * counts.
- */
-function pageExists({ status }: AnswerHead): boolean {
-  return isSuccess(status) || (status >= 400 && status < 500 && status !== 404);
-}
-
-/** Whether the answer is a record with the field names of a document. The values may be empty. */
-function isDocumentRecord(answer: HttpAnswer): boolean {
-  if (!isSuccess(answer.status)) return false;
-  try {
-    const { record } = readAnswer(answer);
-    const names = ['identifier', 'urlhash'];
-    return allRecords(record).some((each) => fieldValues(each, ...names).length > 0);
-  } catch {
-    return false;
   }
 }

@@ -57,7 +57,7 @@ export interface PeerErrorParts {
   readonly answer?: Uint8Array | undefined;
   readonly retryAfterMs?: number | undefined;
   readonly item?: number | undefined;
-  /** What to do. @default the hint of the code */
+  /** The advice for a person. @default the hint of the code */
   readonly hint?: string | undefined;
   readonly cause?: unknown;
 }
@@ -70,7 +70,7 @@ export class PeerError extends PeersyncError {
   /** The beginning of the answer, printable, at most about 200 characters. */
   readonly firstBytes: string | undefined;
   readonly delivered: Delivered;
-  /** How long the peer asked to wait, in ms (PEER_BUSY). */
+  /** The delay that the peer asked for, in ms (PEER_BUSY). */
   readonly retryAfterMs: number | undefined;
   /** The number of the one item of a push that is to blame, from 0 (PEER_SOURCE). */
   readonly item: number | undefined;

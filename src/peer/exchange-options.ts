@@ -32,7 +32,7 @@ export interface ConnectionOptions {
 
 /** The part of a request that concerns one exchange. */
 export interface ExchangeRequest {
-  readonly method: 'GET' | 'POST';
+  readonly method: 'GET' | 'POST' | 'DELETE';
   readonly body?: Body | undefined;
   readonly signal?: AbortSignal | undefined;
   /** The longest successful answer, in bytes. @default the client's `maxAnswer` */

@@ -14,6 +14,7 @@ import { Connections } from './connections.js';
 import { Exchange } from './exchange.js';
 import { calledOff, refusedError, unlessAborted, weakError } from './exchange-errors.js';
 import type { ConnectionOptions, ExchangeOptions, ExchangeRequest } from './exchange-options.js';
+import { type FormField, formBody } from './form.js';
 
 /** The numbers of requests that were sent. A request that is sent again counts again. */
 export interface RequestCounts {
@@ -40,6 +41,18 @@ export interface PeerRequest extends ExchangeRequest {
   readonly accept?: string;
   /** Additional headers. Names are in lower case. */
   readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** The part of a request that depends on the dialect. */
+export type EndpointRequest = Pick<PeerRequest, 'method' | 'path' | 'body'>;
+
+/** Returns a POST of these fields as a form. */
+export async function formRequest(
+  path: string,
+  fields: readonly FormField[],
+  urlOf: (path: string) => string,
+): Promise<EndpointRequest> {
+  return { method: 'POST', path, body: await formBody(fields, urlOf(path)) };
 }
 
 export interface HttpOptions extends ConnectionOptions, ExchangeOptions {
@@ -144,8 +157,7 @@ export class Http {
   }
 
   /**
-   * Returns the whole answer, whatever its status is. Only a 401 that cannot be answered is an
-   * error.
+   * Returns the whole answer with any status. Only a 401 that cannot be answered is an error.
    *
    * @throws PeerError PEER_UNREACHABLE, PEER_TIMEOUT, PEER_ANSWER (not HTTP, or encoded),
    *   PEER_ANSWER_TOO_LARGE, PEER_SOURCE, PEER_ABORTED, PEER_AUTH, PEER_AUTH_WEAK

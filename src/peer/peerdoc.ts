@@ -1,15 +1,13 @@
+import { type HttpAnswer, isSuccess, unusable } from './answer.js';
 import {
   type AnswerRecord,
   allRecords,
   fieldNumber,
   fieldValue,
   fieldValues,
-  type HttpAnswer,
-  isSameUrl,
   readAnswer,
-  unescaped,
-  unusable,
-} from './answer.js';
+} from './records.js';
+import { isSameUrl, unescaped } from './url.js';
 
 /** Names a document by its URL, or by a hash that the peer showed earlier. */
 export type PeerdocQuery = { readonly url: string } | { readonly urlhash: string };
@@ -69,7 +67,7 @@ export function readPeerdoc(
   const candidates = allRecords(readAnswer(answer).record).filter(
     (record) => fieldValues(record, 'url', 'identifier', 'urlhash').length > 0,
   );
-  if (candidates.length === 0) throw unusable(answer, 'does not say what it knows of the document');
+  if (candidates.length === 0) throw unusable(answer, 'does not say whether it has the document');
   const shown = candidates.filter(
     (record) => urlOf(record) !== undefined || hashOf(record) !== undefined,
   );
@@ -77,7 +75,7 @@ export function readPeerdoc(
   if (record === undefined) return undefined;
   // Beside an error, the URL may only repeat the request.
   if (fieldValue(record, 'error') !== undefined || fieldValue(record, 'found') === 'false')
-    throw unusable(answer, 'does not say what it knows of the document');
+    throw unusable(answer, 'does not say whether it has the document');
   if (isAsked(record)) return peerdocOf(record, answer);
   throw unusable(answer, 'answered about another document than the one asked for');
 }
@@ -97,8 +95,20 @@ export function readPeerdocs(answer: HttpAnswer, urls: readonly string[]): (Peer
     const found = item && fieldValue(item, 'found');
     if (item !== undefined && found === 'true') return peerdocOf(item, answer);
     if (found === 'false') return undefined;
-    throw unusable(answer, 'does not say what it knows of each document');
+    throw unusable(answer, 'does not say of each document whether it has it');
   });
+}
+
+/** Whether an answer has a record with the field names of a document. The values may be empty. */
+export function isDocumentRecord(answer: HttpAnswer): boolean {
+  if (!isSuccess(answer.status)) return false;
+  try {
+    const { record } = readAnswer(answer);
+    const names = ['identifier', 'urlhash'];
+    return allRecords(record).some((each) => fieldValues(each, ...names).length > 0);
+  } catch {
+    return false;
+  }
 }
 
 function urlOf(record: AnswerRecord): string | undefined {

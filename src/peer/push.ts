@@ -1,15 +1,14 @@
+import { type HttpAnswer, unusable } from './answer.js';
+import type { Text } from './form.js';
 import {
   type AnswerRecord,
   allRecords,
   fieldNumber,
   fieldValue,
   fieldValues,
-  type HttpAnswer,
-  isSameUrl,
   readAnswer,
-  unusable,
-} from './answer.js';
-import type { Text } from './form.js';
+} from './records.js';
+import { isSameUrl } from './url.js';
 
 /** One document for the index. */
 export interface PushItem {

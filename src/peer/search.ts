@@ -1,15 +1,13 @@
 import { decodeEntities } from '../lib/markup.js';
+import { type HttpAnswer, unusable } from './answer.js';
 import {
   type AnswerRecord,
   allRecords,
   fieldNumber,
   fieldValue,
   fieldValues,
-  type HttpAnswer,
   readAnswer,
-  unusable,
-} from './answer.js';
-import { type FormField, fieldsOf } from './form.js';
+} from './records.js';
 
 /** The query of a search. */
 export interface SearchQuery {
@@ -49,37 +47,6 @@ export interface SearchAnswer {
   readonly corrected?: string | undefined;
   readonly items: readonly Found[];
 }
-
-/** The search page of one kind of peer, and its parameters. */
-export interface SearchDialect {
-  readonly path: string;
-  fields(query: SearchQuery): readonly FormField[];
-}
-
-/** Searches the embedded peer with `/search.json`. The specification has no search. */
-export const standardSearch: SearchDialect = {
-  path: '/search.json',
-  fields: ({ words: query, collection, limit, sort }) =>
-    fieldsOf({ query, collection, limit, sort }),
-};
-
-/**
- * Searches YaCy's own index with `/yacysearch.json`. Collection and order are words of the query.
- */
-export const yacySearch: SearchDialect = {
-  path: '/yacysearch.json',
-  fields: ({ words, collection, limit, sort }) => {
-    const within = collection === undefined ? '' : ` collection:${collection}`;
-    const query = `${words}${within}${sort === 'date' ? ' /date' : ''}`;
-    return fieldsOf({
-      query,
-      resource: 'local',
-      maximumRecords: limit,
-      startRecord: 0,
-      verify: 'false',
-    });
-  },
-};
 
 /**
  * Reads a JSON answer. Knows the field names of both kinds of peer. @throws PeerError PEER_ANSWER

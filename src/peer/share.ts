@@ -1,21 +1,17 @@
 import { parseUrl } from '../lib/text.js';
 import {
-  allRecords,
   decoded,
-  fieldValue,
-  fieldValues,
-  parseHtml,
-  readAnswer,
   readable,
   type StreamedAnswer,
   statusError,
   succeeded,
-  unescaped,
   unusable,
-  within,
 } from './answer.js';
 import { PeerError } from './errors.js';
 import type { Http } from './http.js';
+import { parseHtml, within } from './markup.js';
+import { allRecords, fieldValue, fieldValues, readAnswer } from './records.js';
+import { unescaped } from './url.js';
 
 /** Names a shared object, and its group if the peer has groups. */
 export interface ShareQuery {

@@ -1,8 +1,9 @@
 import { parseBounded } from '../lib/json.js';
 import { decodeEntities } from '../lib/markup.js';
 import { nextTurn } from '../lib/slices.js';
-import { isObject, type StreamedAnswer, Unreadable } from './answer.js';
+import { type StreamedAnswer, Unreadable } from './answer.js';
 import { PeerError } from './errors.js';
+import { isObject } from './records.js';
 
 /** One row of a table of the peer. */
 export interface TableRow {

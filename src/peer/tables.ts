@@ -1,20 +1,12 @@
 import type { Clock } from '../lib/clock.js';
 import { newRowKey } from '../lib/row-key.js';
-import {
-  decoded,
-  EMPTY_LIST,
-  type HttpAnswer,
-  parseHtml,
-  readAnswer,
-  readable,
-  succeeded,
-  unusable,
-  within,
-} from './answer.js';
-import type { TableDialect } from './dialect.js';
+import { decoded, type HttpAnswer, readable, succeeded, unusable } from './answer.js';
+import type { TableDialect } from './dialects/dialect.js';
 import { PeerError, quoted } from './errors.js';
 import { type Body, type FormField, fieldsOf, formBody } from './form.js';
 import type { Http, PeerRequest } from './http.js';
+import { parseHtml, within } from './markup.js';
+import { EMPTY_LIST, readAnswer } from './records.js';
 import {
   readTable,
   type Table,
@@ -134,13 +126,13 @@ export class PeerTables {
       if (row === undefined)
         throw this.#notDone(
           dialect,
-          `was told to set row ${quoted(pk)} ${ofTable}, and does not show that row`,
+          `was asked to set row ${quoted(pk)} ${ofTable}, and does not show that row`,
         );
       for (const [column, value] of cells) {
         const shown = row.cells.get(column) ?? '';
         if (shown === value) continue;
         const where = `column ${quoted(column)} of row ${quoted(pk)} ${ofTable}`;
-        throw this.#notDone(dialect, `was told to set ${where} to ${difference(value, shown)}`);
+        throw this.#notDone(dialect, `was asked to set ${where} to ${difference(value, shown)}`);
       }
       return row;
     });
@@ -197,7 +189,7 @@ export class PeerTables {
     if (left.length === 0) return gone;
     const more = left.length > 1 ? ` and ${left.length - 1} more` : '';
     const what = `row ${quoted(left[0] ?? '')} of the table ${quoted(table)}${more}`;
-    throw this.#notDone(dialect, `was told to delete ${what}, and still shows it`);
+    throw this.#notDone(dialect, `was asked to delete ${what}, and still shows it`);
   }
 
   /**

@@ -3,7 +3,7 @@ import type { Config } from '../config/config.js';
 import { pageInPackage } from '../lib/documentation.js';
 import { PeersyncError } from '../lib/errors.js';
 import { jsonWithConfig } from '../lib/hint.js';
-import { nextTurn, Pace } from '../lib/slices.js';
+import { nextTurn } from '../lib/slices.js';
 import type { RequestQueue } from '../queue/request-queue.js';
 import type { State, StateView } from '../state/state.js';
 import { retryItems } from '../uplink/retry.js';
@@ -77,10 +77,9 @@ function requestsToChange(
       await state.commit('person');
       // Their records are gone, so that any look reads them, and the next scan does: of very many
       // it is one a directory.
-      const pace = new Pace();
-      for (const place of lookedAt) {
-        if (pace.step()) await nextTurn();
-        live?.parts.watcher.lookSoon(place, false);
+      for (const [i, place] of lookedAt.entries()) {
+        if (i % 1_000 === 999) await nextTurn();
+        live?.parts.watcher.lookSoon(place, 'ifChanged');
       }
       live?.parts.queue.tryNow();
       return [{ retried, lookedAt: lookedAt.length }];

@@ -13,7 +13,7 @@ import {
   type Sent,
 } from '../state/entry.js';
 import type { State } from '../state/state.js';
-import { approveDeletes, type HeldDeletes, heldDeletes } from '../watch/deletions.js';
+import { approveDeletes, type MassDeletion, massDeletion } from '../watch/mass-deletions.js';
 import { knownFolder, wrongly } from './items.js';
 
 // What a person decides about the documents of files that are not there, or not taken, any more.
@@ -28,14 +28,14 @@ export interface DeletionDeps {
  * The documents of the held files of a folder are to be removed; on disk before it is answered.
  *
  * @param files how many a person was shown
- * @throws PeersyncError NOTHING_HELD; DELETES_CHANGED where there are more by now
+ * @throws PeersyncError NOTHING_TO_APPROVE; DELETES_CHANGED where there are more by now
  */
 export async function approve(
   { config, state }: DeletionDeps,
   { folder, files }: { readonly folder: string; readonly files: number },
-): Promise<HeldDeletes> {
+): Promise<MassDeletion> {
   knownFolder(config, folder);
-  const held = heldDeletes(state, folder);
+  const held = massDeletion(state, folder);
   if (held === undefined) throw nothingHeld(folder);
   if (held.files > files) throw changed(held.files, files);
   approveDeletes(state, folder);
@@ -45,7 +45,7 @@ export async function approve(
 
 export function nothingHeld(folder: string) {
   const message = `No removed files of the folder ${quoted(folder)} wait for your approval.`;
-  return wrongly('NOTHING_HELD', message, '`peersync status` says what waits.');
+  return wrongly('NOTHING_TO_APPROVE', message, '`peersync status` says what waits.');
 }
 
 /** What `forget` does, or would do. */

@@ -11,7 +11,7 @@ import type { Live } from './status.js';
 export interface MirroredFile {
   /** Which mirror writes the file, or why the file is there. */
   readonly rule: string;
-  /** The alarm, the failure or the conflict that the file waits for. */
+  /** The condition, the failure or the conflict that the file waits for. */
   readonly failure?: Failure | undefined;
   /** When it was last known to be what the peer has. */
   readonly upToDateAt?: number | undefined;
@@ -122,8 +122,8 @@ function directionOf(mirror: Known): string {
     : 'It goes one way: a file that somebody changed is put back as the peer has it, and the edit is kept beside it.';
 }
 
-function failureOf({ alarm, conflicts = [], failure }: MirrorReport): Failure | undefined {
-  const problem = alarm ?? failure;
+function failureOf({ condition, conflicts = [], failure }: MirrorReport): Failure | undefined {
+  const problem = condition ?? failure;
   if (problem !== undefined) {
     const { code, hint, message } = problem;
     return { code, message: sentence(message), hint: sentence(hint) };
@@ -138,9 +138,9 @@ function failureOf({ alarm, conflicts = [], failure }: MirrorReport): Failure | 
 }
 
 function nextOf(mirror: Known, isRunning: boolean): string {
-  const { absentSince, alarm, name } = mirror.report;
-  if (alarm !== undefined)
-    return 'The file stays as it is until the alarm is over; the peer is asked again.';
+  const { absentSince, condition, name } = mirror.report;
+  if (condition !== undefined)
+    return 'The file stays as it is until you accept that, or its cause is gone; the peer is asked again.';
   if (absentSince !== undefined)
     return 'The peer does not have it, as a person accepted; the file comes back when the peer has it again.';
   if (!isRunning)

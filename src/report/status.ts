@@ -11,7 +11,8 @@ import type { Mirrors } from '../mirror/mirrors.js';
 import { mirrorReports } from '../mirror/plan.js';
 import type { MirrorReport } from '../mirror/record.js';
 import type { PeerClient } from '../peer/client.js';
-import { type DialectName, rememberedDialect, rememberedEmbedded } from '../peer/dialect.js';
+import type { DialectName } from '../peer/dialects/dialect.js';
+import { rememberedDialect, rememberedEmbedded } from '../peer/remembered.js';
 import { PEER_FAILURE_WORDS } from '../queue/breaker.js';
 import type { RequestQueue } from '../queue/request-queue.js';
 import type { Failure } from '../state/entry.js';
@@ -21,7 +22,7 @@ import type { DialectSource } from '../uplink/deps.js';
 import { repairAuditProgress } from '../uplink/repair-audit.js';
 import { unseenAddresses } from '../uplink/unseen-addresses.js';
 import type { Uplink } from '../uplink/uplink.js';
-import { deletesHeld, unapprovedDeletes } from '../watch/deletions.js';
+import { massDeletionCondition, unapprovedMassDeletion } from '../watch/mass-deletions.js';
 import type { Watcher } from '../watch/watcher.js';
 import { formerFolders } from './former-folders.js';
 import { paceOf } from './pace.js';
@@ -220,7 +221,7 @@ function factsOf(config: Config, state: StateView, live: Live | undefined, now: 
     ),
     folders: config.folders.map(({ name, path, collection, onDelete }) => {
       const watch = watched.find((folder) => folder.name === name);
-      const held = onDelete === 'keep' ? undefined : unapprovedDeletes(state, name);
+      const held = onDelete === 'keep' ? undefined : unapprovedMassDeletion(state, name);
       const folder = { name, path, collection, items: state.counts(name), watch };
       /** Removed files whose documents wait for `approve-deletes`. */
       return { ...folder, ...(held && { heldDeletes: held }) };
@@ -318,7 +319,10 @@ export function conditionsOf(status: StatusFacts): readonly Condition[] {
     add('error', alert.code, alert.collection, alert);
   for (const { name, watch, heldDeletes: held } of status.folders) {
     if (held !== undefined)
-      add('warning', 'DELETES_HELD', name, { ...deletesHeld(name, held), since: held.since });
+      add('warning', 'DELETES_AWAIT_APPROVAL', name, {
+        ...massDeletionCondition(name, held),
+        since: held.since,
+      });
     if (watch?.failure === undefined) continue;
     const message = `The folder ${quoted(name)} is ${watch.state}: ${watch.failure.message}`;
     const told = { message, hint: watch.failure.hint, since: watch.since };
@@ -345,9 +349,9 @@ export function conditionsOf(status: StatusFacts): readonly Condition[] {
       const failure = troubleOf(mirror);
       return failure ? { ...failure, code, subject: mirror.name } : [];
     });
-  const alarms = mirrorsWith('MIRROR_ALARM', ({ alarm }) => alarm);
-  addMany('error', 'mirrors have an alarm', alarms);
-  const failures = mirrorsWith('MIRROR_FAILS', ({ alarm, failure }) => !alarm && failure);
+  const conditions = mirrorsWith('MIRROR_CONDITION', ({ condition }) => condition);
+  addMany('error', 'mirrors need you', conditions);
+  const failures = mirrorsWith('MIRROR_FAILS', ({ condition, failure }) => !condition && failure);
   addMany('warning', 'mirrors fail, and are tried again', failures);
   const conflicts = mirrors.flatMap((mirror) => mirror.conflicts ?? []);
   const files = conflicts.filter(({ pk }) => pk === '').length;

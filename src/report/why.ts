@@ -21,10 +21,12 @@ import {
   type SkippedFile,
 } from '../state/entry.js';
 import type { StateView } from '../state/state.js';
-import { isToBeRemoved, removesDocuments, unapprovedDeletes } from '../watch/deletions.js';
+import { isToBeRemoved, removesDocuments } from '../watch/deletion-candidates.js';
 import { isAbsence, look } from '../watch/lister.js';
+import { unapprovedMassDeletion } from '../watch/mass-deletions.js';
 import { mountsAway } from '../watch/mounts.js';
-import { FolderRules, failures } from '../watch/rules.js';
+import { failures } from '../watch/rules/failures.js';
+import { FolderRules } from '../watch/rules/folder-rules.js';
 import { locate, wrongly } from './items.js';
 import { explainMirrored } from './mirrored.js';
 import { knownEmbedded, type Live } from './status.js';
@@ -113,7 +115,7 @@ export async function explain(
   const held = isHeld ? HELD : unmounted && heldMount(joinPath(folder.path, unmounted));
   const onDisk = held !== undefined ? 'held' : await lookAt(absolute, folder.followSymlinks);
   const rules = new FolderRules(folder);
-  await rules.readIgnoreFiles(path);
+  await rules.ignoreFiles.readAllAbove(path);
   const decision = rules.decide(path);
   const rule = sentence(decision.rule.charAt(0).toUpperCase() + decision.rule.slice(1));
   const entry = state.get(folder.name, path);
@@ -149,7 +151,7 @@ export async function explain(
       ...base,
       status: 'ignored',
       kind: onDisk,
-      ...noFile(onDisk, folder, rules.closed(`${path}/`)),
+      ...noFile(onDisk, folder, rules.closedBy(`${path}/`)),
     };
   if (!decision.take) return { ...base, status: 'ignored', next: UNLESS_RULE };
   const unknown = { ...base, status: 'unknown', failure: problem?.failure } as const;
@@ -350,7 +352,7 @@ function nextOfSkipped(
 
 /** Whether its document waits for a person. */
 function isHeld({ since }: Entry, { name }: FolderConfig, state: StateView): boolean {
-  return since < (unapprovedDeletes(state, name)?.before ?? 0);
+  return since < (unapprovedMassDeletion(state, name)?.before ?? 0);
 }
 
 /**

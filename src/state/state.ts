@@ -7,15 +7,10 @@ import type { OpenFile, StateError } from './directory.js';
 import type { EntriesView } from './entries.js';
 import type { Counts, EntriesReader } from './entries-reader.js';
 import { type AwayItem, type Entry, type ItemKey, isAway } from './entry.js';
-import {
-  type AdapterOptions,
-  JournalAdapter,
-  type Json,
-  loadState,
-  REPAIRED_META,
-  StateData,
-} from './journal.js';
+import { type AdapterOptions, JournalAdapter } from './journal.js';
 import { sinceOf, statusOf } from './line.js';
+import { loadState } from './load.js';
+import { type Json, REPAIRED_META, StateData } from './state-data.js';
 
 /** Called for each change of a record as it is made, before it is on disk. Must not throw. */
 export type ChangeListener = (

@@ -1,5 +1,5 @@
 import { PeersyncError, systemCode } from '../lib/errors.js';
-import type { Dialect } from '../peer/dialect.js';
+import type { Dialect } from '../peer/dialects/dialect.js';
 import { PeerError, type PeerErrorCode } from '../peer/errors.js';
 import type { Outcome } from '../queue/options.js';
 import { type Failure, isAwayStatus, type PendingItem, type Sent } from '../state/entry.js';

@@ -3,7 +3,7 @@ import type { Clock } from '../lib/clock.js';
 import { PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import type { PeerClient } from '../peer/client.js';
-import type { Dialect } from '../peer/dialect.js';
+import type { Dialect, IsolationPolicy } from '../peer/dialects/dialect.js';
 import type { RequestQueue } from '../queue/request-queue.js';
 import type { ItemKey } from '../state/entries.js';
 import type { Entry, Item, PendingItem } from '../state/entry.js';
@@ -84,16 +84,9 @@ export function holdMs({ settings, dialect }: Pick<UplinkDeps, 'settings' | 'dia
   return settings.confirm.hold ?? dialect.current?.holdMs ?? 0;
 }
 
-/**
- * The time that YaCy takes to index text, rounded up: measured 9 s for 5 MB and 57 s for 50 MB. It
- * indexes nothing else meanwhile.
- */
-const INDEXING_MS_PER_BYTE = 2_000 / 1e6;
-const LONGEST_INDEXING_MS = 60_000;
-
 /** Returns how long a peer with a hold takes to index so many bytes, in ms. */
-export function indexingMs(bytes: number): number {
-  return Math.min(LONGEST_INDEXING_MS, bytes * INDEXING_MS_PER_BYTE);
+export function indexingMs({ dialect }: Pick<UplinkDeps, 'dialect'>, bytes: number): number {
+  return dialect.current?.indexingMs(bytes) ?? 0;
 }
 
 /** Returns the delay after a failure, in ms: `min`, doubled with each attempt, up to `max`. */
@@ -119,11 +112,13 @@ export function maxDelayMs({ push }: UplinkSettings): number {
 }
 
 /**
- * Whether the peer loses documents together, so that lost ones are pushed again in isolation (see
- * Isolation).
+ * Returns how documents that the peer loses together are pushed again (see Isolation); undefined if
+ * it loses none together.
  */
-export function losesUpdates(deps: Pick<UplinkDeps, 'settings' | 'dialect'>): boolean {
-  return deps.dialect.current?.losesUpdates === true && holdMs(deps) > 0;
+export function isolationPolicy(
+  deps: Pick<UplinkDeps, 'settings' | 'dialect'>,
+): IsolationPolicy | undefined {
+  return holdMs(deps) > 0 ? deps.dialect.current?.isolation : undefined;
 }
 
 /**

@@ -11,9 +11,9 @@ import type { Clock } from '../lib/clock.js';
 import type { Encoding } from '../lib/file.js';
 import { escapeText } from '../lib/markup.js';
 import { inTurn, type Rewriting, sequencesRewriting, withoutSequences } from '../lib/rewriting.js';
-import type { ContentRules } from '../peer/dialect.js';
+import type { ContentRules } from '../peer/dialects/dialect.js';
+import { htmlRewriting, plainTextRewriting } from '../peer/dialects/yacy-text.js';
 import { type EncodedText, encode, type Text, type TextSource } from '../peer/form.js';
-import { htmlRewriting, plainTextRewriting } from '../peer/yacy-text.js';
 import type { Failure, Version } from '../state/entry.js';
 
 const PLAIN = 'text/plain; charset=UTF-8';
@@ -65,13 +65,15 @@ export function transferFormOf(
   if (encoding === 'binary' || encoding === 'document')
     return { type: binaryType(named, head), rewriting: undefined, words: undefined };
   if (!isHtml(named, head)) {
-    const safe = inTurn(sequencesRewriting(), plainTextRewriting());
+    const plain = sequencesRewriting();
+    const safe = rules.readsTextAsHtml ? inTurn(plain, plainTextRewriting()) : plain;
     return { type: PLAIN, rewriting: toUtf8(encoding, safe), words: new PlainWords() };
   }
+  const safe = rules.readsTextAsHtml ? htmlRewriting() : undefined;
   // A page may declare its own 8-bit encoding, which is more reliable than a guess.
   if (encoding === 'windows-1252')
-    return { type: HTML, rewriting: htmlRewriting(), words: new HtmlWords(encoding) };
-  const rewriting = toUtf8(encoding, htmlRewriting());
+    return { type: HTML, rewriting: safe, words: new HtmlWords(encoding) };
+  const rewriting = toUtf8(encoding, safe);
   return { type: `${HTML}; charset=UTF-8`, rewriting, words: new HtmlWords('utf-8') };
 }
 
@@ -96,15 +98,15 @@ function binaryType(named: string | undefined, head: Uint8Array): string {
   return signed?.type ?? UNKNOWN;
 }
 
-/** Converts text to UTF-8, then applies `next`. */
-function toUtf8(encoding: Encoding, next: Rewriting): Rewriting {
+/** Converts text to UTF-8, then applies `next`. Returns undefined if neither changes anything. */
+function toUtf8<T extends Rewriting | undefined>(encoding: Encoding, next: T): Rewriting | T {
   if (encoding === 'utf-8') return next;
   const decoder = decoderOf(encoding);
   const decoding: Rewriting = {
     piece: (bytes) => Buffer.from(decoder.decode(bytes, { stream: true })),
     end: () => Buffer.from(decoder.decode()),
   };
-  return inTurn(decoding, next);
+  return next === undefined ? decoding : inTurn(decoding, next);
 }
 
 /** Returns a whole file in the form in which it is sent. */
@@ -319,7 +321,7 @@ export async function packDocument(order: DocumentOrder): Promise<Packed> {
     let found = 0;
     for (const _ of read.text.matchAll(WORD)) found += 1;
     if (found === 0) return { kind: 'wordless', reader: read.reader };
-    const page = pageOf(read, rules.takesBinary);
+    const page = pageOf(read, rules);
     if (page.length > (rules.maxBytes ?? page.length)) return { kind: 'tooLarge' };
     const { encoding } = rules;
     const text = { encoding, size: page.length, encoded: encode(page, encoding) };
@@ -337,8 +339,11 @@ export async function packDocument(order: DocumentOrder): Promise<Packed> {
  * Returns an HTML page, which every search peer can read. It carries the title, the author, the
  * date and the language.
  */
-function pageOf({ author, date, language, text, title }: Extract, isForYacy: boolean): Buffer {
-  const safe = isForYacy ? safeForYacy : escaped;
+function pageOf(
+  { author, date, language, text, title }: Extract,
+  { readsTextAsHtml }: ContentRules,
+): Buffer {
+  const safe = readsTextAsHtml ? withoutMarkup : escaped;
   const meta = (name: string, content: string | undefined) =>
     content === undefined
       ? ''
@@ -361,10 +366,10 @@ function escaped(text: string): string {
 }
 
 /**
- * Escapes text for YaCy, which decodes entities before it removes tags: no character of a tag may
- * be left.
+ * Replaces the characters of tags, for a peer that decodes entities before it removes tags: none
+ * may be left.
  */
-function safeForYacy(text: string): string {
+function withoutMarkup(text: string): string {
   return Buffer.from(rewritten(Buffer.from(clean(text)), plainTextRewriting())).toString();
 }
 

@@ -9,16 +9,18 @@ import {
   contentOf,
   type Entry,
   type Failure,
-  isRenamed,
   itemName,
   type RemovingItem,
   removalFailed,
   removalLeft,
   removed,
 } from '../state/entry.js';
-import { type Backlog, MAX_IN_MEMORY, ReadyQueue } from './backlog.js';
+import type { Backlog } from './backlog.js';
 import { failureOf, pushFailure, WRONG_DIALECT_CODES } from './batch-sender.js';
+import { ContentsInTransit, isInTransit } from './contents-in-transit.js';
 import { Background, backoffMs, holdMs, indexingMs, itemKeyText, type UplinkDeps } from './deps.js';
+import { MAX_IN_MEMORY, ReadyQueue } from './ready-queue.js';
+import { RemovalLookUps } from './removal-look-ups.js';
 
 /** Maximum number of removals in one search for renamed files. */
 const MAX_SEARCHED = 1_000;
@@ -30,27 +32,11 @@ const SEARCH_SHARE = 1 / 20;
 const LONGEST_RETURN_MS = 5 * 60_000;
 /** Longest time that a push without an answer may still be processed by the peer, in ms. */
 const UNANSWERED_MS = 2_000;
-const SHORTEST_INTERVAL_MS = 200;
 /** Number of failed attempts from which a removal is reported as failing. */
 const MIN_REPORTED_ATTEMPTS = 5;
 
-const NOT_REMOVED: Failure = {
-  code: 'NOT_REMOVED',
-  message: 'The peer took the removal of the document, and still shows it.',
-  hint: 'It is asked again by itself; if that does not help, see the log of the peer.',
-};
-const UNANSWERED: Failure = {
-  code: 'REMOVAL_UNANSWERED',
-  message: 'The removal of the document was not answered, and the peer still shows it.',
-  hint: 'It is asked again by itself.',
-};
-
 /** One document that is being removed. */
 interface Removal extends ItemKey {
-  /** Interval until the next look-up, in ms. */
-  interval: number;
-  /** Whether the peer accepted this run's request. */
-  isAccepted: boolean;
   /** Whether it is sent in a request of its own, because a request with others failed. */
   isAlone: boolean;
   /** The time since which its file has been there again, in ms since the epoch. */
@@ -61,71 +47,68 @@ interface Removal extends ItemKey {
  * Removes the documents of items with the status `removing` from the peer, and looks each up until
  * the peer does not show it any more.
  *
- * A removal is *due* when its backoff is over and no earlier push of the document can still reach
- * the peer's index. It is *blocked*
+ * A removal is in one of these places:
  *
- * - while a file with the same content is being pushed or confirmed: that is the same file under
- *   another name, which is to be searchable first;
+ * - *waiting*, until its backoff is over and no earlier push of the document can still reach the
+ *   peer's index. Then it is due;
+ * - *unblocked*: it is due, and no other file with the same content is being pushed or confirmed.
+ *   (Such a file is the same file under another name, which is to be searchable first.)
+ * - *in a request*. First it is marked as requested on disk;
+ * - *looked up* (see RemovalLookUps), after its request was accepted or not answered, or if an
+ *   earlier run requested it. The document is not shown any more: the item is `removed`. It is
+ *   still shown: the removal waits for another request.
+ *
+ * Right before its request, a removal goes back to wait if it is *blocked*:
+ *
+ * - while a file with the same content is being pushed or confirmed;
  * - while another file that is there has its URL and was not pushed;
  * - while its own file is there again, or, for a file that a rule keeps out, has another version
  *   than the skipped one.
- *
- * A removal that is not blocked is marked as *requested* on disk, and sent to the peer. Then it is
- * looked up; on a peer that shows removed documents for a while, after the hold. If the document is
- * not shown, the item is `removed`. If it is shown for longer than `confirm.timeout`, the removal
- * is sent again. A look-up without an answer proves nothing. A removal that an earlier run
- * requested, or whose request was not answered, is looked up first.
  *
  * The URL is reserved from before the request until its answer, so a file that comes back meanwhile
  * is pushed afterwards.
  */
 export class Removals {
-  readonly health = new HealthCheck(
-    'removal',
-    'removals that are due are not asked for or looked up',
-    {
-      busy: () => {
-        const { queue } = this.#deps;
-        return (
-          this.#waiting.hasDue &&
-          this.#work.size === 0 &&
-          queue.hasRoom('removal') &&
-          queue.hasRoom('confirm')
-        );
-      },
-    },
-  );
   readonly #deps: UplinkDeps;
   readonly #backlog: Backlog;
   readonly #work: Background;
   readonly #waiting: ReadyQueue<Removal>;
-  /** The keys of removals that are unblocked, in a request, or being looked up. */
-  readonly #underWay = new Set<string>();
-  /** Due removals for which no other file has the content. */
   #unblocked: Removal[] = [];
-  /**
-   * The content of the due removals, and the part of it that another file is bringing to the peer.
-   */
-  readonly #searchedContents = new Set<string>();
-  readonly #contentsInTransit = new Set<string>();
+  readonly #lookUps: RemovalLookUps<Removal>;
+  /** The keys of removals that are unblocked or in a request. */
+  readonly #underWay = new Set<string>();
+  readonly #contentsInTransit: ContentsInTransit;
   /** Removals that failed repeatedly, the last time in this run. */
   readonly #failing = new Map<string, ItemKey>();
   #openRequests = 0;
+  readonly #health = new HealthCheck('removal', 'removals that are due are not asked for', {
+    busy: () =>
+      this.#waiting.hasDue && this.#work.size === 0 && this.#deps.queue.hasRoom('removal'),
+  });
 
   constructor(deps: UplinkDeps, backlog: Backlog) {
     this.#deps = deps;
     this.#backlog = backlog;
     this.#work = new Background(deps.clock);
-    this.#waiting = new ReadyQueue(
-      deps.clock,
-      deps.maxInMemory ?? MAX_IN_MEMORY,
-      () => this.#removing(),
-      () => this.#work.notify(),
+    this.#contentsInTransit = new ContentsInTransit(deps.state);
+    const entries = () => this.#removing();
+    this.#waiting = new ReadyQueue(deps.clock, deps.maxInMemory ?? MAX_IN_MEMORY, entries, () =>
+      this.#work.notify(),
     );
+    this.#lookUps = new RemovalLookUps(deps, {
+      entries,
+      onFound: (entry) => this.#found(entry),
+      onStillShown: (removal, failure) => this.#failed(removal, failure),
+    });
   }
 
   get isIdle(): boolean {
-    return this.#work.size === 0 && this.#underWay.size === 0 && this.#waiting.isIdle;
+    const isRequesting = this.#work.size > 0 || this.#underWay.size > 0;
+    return !isRequesting && this.#waiting.isIdle && this.#lookUps.isIdle;
+  }
+
+  get health(): readonly HealthCheck[] {
+    return [this.#health, this.#lookUps.health];
   }
 
   /**
@@ -146,33 +129,29 @@ export class Removals {
     return undefined;
   }
 
-  run(signal: AbortSignal): Promise<void> {
-    return this.#work.loop(() => this.#step(signal), signal);
+  async run(signal: AbortSignal): Promise<void> {
+    await Promise.all([
+      this.#work.loop(() => this.#step(signal), signal),
+      this.#lookUps.run(signal),
+    ]);
   }
 
   /** Called when the record of an item changed. */
   changed(place: ItemKey, entry: Entry | undefined): void {
-    if (entry !== undefined) this.#noteContent(entry);
+    if (entry !== undefined) this.#contentsInTransit.note(entry);
     const key = itemKeyText(place);
     if (entry?.status !== 'removing') {
       this.#failing.delete(key);
       this.#waiting.delete(key);
-    } else if (!this.#underWay.has(key)) this.#schedule(entry);
-    else return;
+      this.#lookUps.delete(key);
+    } else if (this.#underWay.has(key) || this.#lookUps.has(key)) return;
+    else this.#schedule(this.#waiting.get(key) ?? newRemoval(entry), entry);
     this.#work.notify();
-  }
-
-  /**
-   * Notes the content of a file that is being pushed or confirmed, if a due removal has the same.
-   */
-  #noteContent(entry: Entry): void {
-    const content = contentOf(entry);
-    if (content !== undefined && this.#searchedContents.has(content) && isInTransit(entry))
-      this.#contentsInTransit.add(content);
   }
 
   foldersChanged(): void {
     this.#waiting.startOver();
+    this.#lookUps.foldersChanged();
     this.#work.notify();
   }
 
@@ -183,6 +162,14 @@ export class Removals {
         yield* entries.slices({ folder, status: ['removing'] });
   }
 
+  /** Called for each entry of a pass over the state. */
+  #found(entry: Entry): void {
+    const key = itemKeyText(entry);
+    const isTracked =
+      this.#underWay.has(key) || this.#lookUps.has(key) || this.#waiting.get(key) !== undefined;
+    if (entry.status === 'removing' && !isTracked) this.#schedule(newRemoval(entry), entry);
+  }
+
   /**
    * Whether documents of the folder may be removed: not while it is missing, but also when it is
    * not in the configuration any more.
@@ -191,34 +178,43 @@ export class Removals {
     return this.#deps.folderState(folder) !== 'missing';
   }
 
-  #schedule({ folder, path, ...item }: RemovingItem): void {
-    const known = this.#waiting.get(itemKeyText({ folder, path }));
-    const fresh = {
-      folder,
-      path,
-      interval: SHORTEST_INTERVAL_MS,
-      isAccepted: false,
-      isAlone: false,
-    };
-    this.#scheduleAt(known ?? fresh, this.#dueAt({ folder, path, ...item }));
+  #itemOf({ folder, path }: ItemKey): RemovingItem | undefined {
+    const entry = this.#deps.state.get(folder, path);
+    return entry?.status === 'removing' ? entry : undefined;
   }
 
-  /** Schedules a removal, if the item is still being removed: its file may be back by now. */
-  #scheduleAt(removal: Removal, at: number): void {
-    this.#underWay.delete(itemKeyText(removal));
+  /**
+   * Schedules a removal by its record: its look-up if it was requested, else its request. Drops it
+   * if the item is not being removed any more, as its file may be back.
+   */
+  #schedule(removal: Removal, item = this.#itemOf(removal)): void {
+    const key = itemKeyText(removal);
+    this.#underWay.delete(key);
+    if (item === undefined || !this.#mayRemoveFrom(removal.folder)) return;
+    if (item.requestedAt === undefined) this.#waiting.put(key, removal, this.#requestDueAt(item));
+    else this.#lookUps.resume(removal, item, item.requestedAt);
+  }
+
+  /** Schedules a removal again whose request was put off. */
+  #scheduleRequest(removal: Removal, at: number): void {
+    const key = itemKeyText(removal);
+    this.#underWay.delete(key);
     if (this.#itemOf(removal) !== undefined && this.#mayRemoveFrom(removal.folder))
-      this.#waiting.put(itemKeyText(removal), removal, at);
+      this.#waiting.put(key, removal, at);
   }
 
-  #dueAt({ notBefore, requestedAt, sent }: RemovingItem): number {
+  #requestDueAt({ notBefore, sent }: RemovingItem): number {
     const { clock, settings } = this.#deps;
     const now = clock.now();
     const hold = holdMs(this.#deps);
     // A time in the future comes from an earlier run whose clock was wrong.
-    if (requestedAt !== undefined) return Math.min(now, requestedAt) + hold;
     const latestAt = now + Math.max(BLOCKED_RETRY_MS, settings.push.backoff.max);
     const pushMs =
-      hold === 0 ? (sent?.isUncertain ? UNANSWERED_MS : 0) : hold + indexingMs(sent?.size ?? 0);
+      hold === 0
+        ? sent?.isUncertain
+          ? UNANSWERED_MS
+          : 0
+        : hold + indexingMs(this.#deps, sent?.size ?? 0);
     return Math.max(
       Math.min(notBefore, latestAt),
       Math.min(now, sent?.at ?? Number.NEGATIVE_INFINITY) + pushMs,
@@ -227,15 +223,9 @@ export class Removals {
 
   async #step(signal: AbortSignal): Promise<void> {
     const { queue, settings } = this.#deps;
-    this.health.progress();
-    if (this.#waiting.wantsMore)
-      for (const entry of await this.#waiting.more())
-        if (entry.status === 'removing' && !this.#isTracked(entry)) this.#schedule(entry);
-    const first = this.#takeFirstDue(true);
-    if (first !== undefined) {
-      await queue.ready('confirm', signal);
-      this.#work.start(this.#lookUp(first, signal));
-    } else if (this.#unblocked.length > 0 && this.#openRequests < settings.push.concurrency) {
+    this.#health.progress();
+    if (this.#waiting.wantsMore) for (const entry of await this.#waiting.more()) this.#found(entry);
+    if (this.#unblocked.length > 0 && this.#openRequests < settings.push.concurrency) {
       await queue.ready('removal', signal);
       this.#openRequests += 1;
       this.#work.start(this.#request(this.#nextBatch(), signal));
@@ -243,58 +233,30 @@ export class Removals {
     else if (!this.#waiting.wantsMore) await this.#work.wait(this.#waiting.nextPassInMs);
   }
 
-  #isTracked(place: ItemKey): boolean {
-    return (
-      this.#underWay.has(itemKeyText(place)) || this.#waiting.get(itemKeyText(place)) !== undefined
-    );
-  }
-
-  /**
-   * Takes the removal that has been due for longest, if it waits for a look-up (`isRequested`), or
-   * for its request (not `isRequested`).
-   */
-  #takeFirstDue(isRequested: boolean): Removal | undefined {
-    for (;;) {
-      const { first } = this.#waiting;
-      if (first === undefined) return undefined;
-      const item = this.#itemOf(first);
-      if (item !== undefined && (item.requestedAt !== undefined) !== isRequested) return undefined;
-      this.#waiting.delete(itemKeyText(first));
-      if (item === undefined || !this.#mayRemoveFrom(first.folder)) continue;
-      this.#underWay.add(itemKeyText(first));
-      return first;
-    }
-  }
-
-  #itemOf({ folder, path }: ItemKey): RemovingItem | undefined {
-    const entry = this.#deps.state.get(folder, path);
-    return entry?.status === 'removing' ? entry : undefined;
-  }
-
-  /**
-   * Unblocks the due removals, except those whose content is being pushed or confirmed under
-   * another name: the renamed file is to be searchable first.
-   */
+  /** Unblocks the due removals, except those whose content another file is bringing to the peer. */
   async #findUnblocked(): Promise<void> {
-    const { clock, state } = this.#deps;
-    const due: Removal[] = [];
-    for (let next = this.#takeFirstDue(false); next !== undefined; ) {
-      due.push(next);
-      next = due.length < MAX_SEARCHED ? this.#takeFirstDue(false) : undefined;
-    }
-    this.#searchedContents.clear();
-    this.#contentsInTransit.clear();
-    for (const removal of due) this.#searchedContents.add(this.#contentOf(removal) ?? '');
+    const { clock } = this.#deps;
+    const due = this.#takeDue();
     const began = clock.now();
-    const { accepted, pending } = state.counts();
-    if (accepted + pending > 0)
-      for await (const slice of state.entries.slices({ status: ['pending', 'accepted'] }))
-        for (const entry of slice) this.#noteContent(entry);
+    await this.#contentsInTransit.search(due.map((removal) => this.#contentOf(removal) ?? ''));
     const now = clock.now();
     const waitMs = Math.max(BLOCKED_RETRY_MS, (now - began) / SEARCH_SHARE);
     for (const removal of due)
-      if (this.#isInTransit(removal)) this.#scheduleAt(removal, now + waitMs);
+      if (this.#isRenamed(removal)) this.#scheduleRequest(removal, now + waitMs);
       else this.#unblocked.push(removal);
+  }
+
+  /** Takes the removals that have been due for longest. */
+  #takeDue(): readonly Removal[] {
+    const due: Removal[] = [];
+    for (const [key, removal] of this.#waiting.allDue) {
+      if (due.length >= MAX_SEARCHED) break;
+      this.#waiting.delete(key);
+      if (this.#itemOf(removal) === undefined || !this.#mayRemoveFrom(removal.folder)) continue;
+      this.#underWay.add(key);
+      due.push(removal);
+    }
+    return due;
   }
 
   #contentOf(place: ItemKey): string | undefined {
@@ -302,8 +264,9 @@ export class Removals {
     return item && contentOf(item);
   }
 
-  #isInTransit(place: ItemKey): boolean {
-    return this.#contentsInTransit.has(this.#contentOf(place) ?? '');
+  /** Whether a file with the same content is being pushed or confirmed. */
+  #isRenamed(place: ItemKey): boolean {
+    return this.#contentsInTransit.has(this.#contentOf(place));
   }
 
   /** Takes the removals of one request. */
@@ -321,7 +284,7 @@ export class Removals {
       for (const removal of batch) {
         const item = await this.#unblockedItem(removal);
         if (item === undefined || !this.#backlog.reserveUrl(item.url)) {
-          this.#scheduleAt(removal, clock.now() + BLOCKED_RETRY_MS);
+          this.#scheduleRequest(removal, clock.now() + BLOCKED_RETRY_MS);
           continue;
         }
         urls.add(item.url);
@@ -341,18 +304,18 @@ export class Removals {
    * the removal is completed without a request.
    */
   async #unblockedItem(removal: Removal): Promise<RemovingItem | undefined> {
-    const { clock, recheck: look, state } = this.#deps;
+    const { clock, recheck, state } = this.#deps;
     const isBack = await this.#isBack(removal);
     const item = this.#itemOf(removal);
-    if (item === undefined || this.#isInTransit(removal) || !this.#mayRemoveFrom(item.folder))
+    if (item === undefined || this.#isRenamed(removal) || !this.#mayRemoveFrom(item.folder))
       return undefined;
     const now = clock.now();
     if (isBack) {
       removal.backSince ??= now;
-      look(item);
+      recheck(item);
       if (now - removal.backSince < LONGEST_RETURN_MS) return undefined;
     }
-    const owner = this.#deps.state.entries.ownerOf(item.url, item);
+    const owner = state.entries.ownerOf(item.url, item);
     if (owner === undefined) return item;
     // The other file will replace the document when it is pushed.
     if (!isInTransit(owner) || claims(owner, item.url))
@@ -375,7 +338,7 @@ export class Removals {
   }
 
   async #send(batch: readonly Removal[], signal: AbortSignal): Promise<void> {
-    const { clock, dialect, log, peer, queue } = this.#deps;
+    const { dialect, log, peer, queue } = this.#deps;
     let began = false;
     let asked: readonly Removal[] = [];
     try {
@@ -396,12 +359,8 @@ export class Removals {
         const result = results[i];
         const words =
           result?.ok === false ? result.message : 'the peer did not answer for this document';
-        if (!result?.ok) this.#failed(removal, refused(words));
-        else {
-          removal.isAccepted = true;
-          removal.interval = SHORTEST_INTERVAL_MS;
-          this.#scheduleAt(removal, clock.now() + holdMs(this.#deps));
-        }
+        if (result?.ok) this.#requested(removal, 'accepted');
+        else this.#failed(removal, refused(words));
       }
       for (const removal of batch) if (!asked.includes(removal)) this.#failed(removal, undefined);
     } catch (error) {
@@ -411,7 +370,7 @@ export class Removals {
       const isMisfit = WRONG_DIALECT_CODES.has(error.code) && (await dialect.redetect());
       for (const removal of batch) {
         if (isMisfit) this.#failed(removal, undefined);
-        else if (kind === 'unanswered') this.#scheduleAt(removal, clock.now() + holdMs(this.#deps));
+        else if (kind === 'unanswered') this.#requested(removal, 'unanswered');
         else {
           removal.isAlone ||= kind === 'failed' && batch.length > 1;
           this.#failed(removal, failureOf(error));
@@ -421,62 +380,37 @@ export class Removals {
     await this.#deps.state.commit();
   }
 
+  /** Has a removal looked up that the peer accepted, or may have accepted. */
+  #requested(removal: Removal, answer: 'accepted' | 'unanswered'): void {
+    const item = this.#itemOf(removal);
+    // During the request, the file may have come back and may have been removed again.
+    if (item?.requestedAt === undefined || !this.#mayRemoveFrom(removal.folder)) {
+      this.#schedule(removal, item);
+      return;
+    }
+    this.#underWay.delete(itemKeyText(removal));
+    this.#lookUps.begin(removal, item, answer);
+  }
+
   /** Schedules another request: after the backoff if there was a failure, else at once. */
   #failed(removal: Removal, failure: Failure | undefined): void {
     const { clock, settings, state } = this.#deps;
-    removal.isAccepted = false;
     const item = this.#itemOf(removal);
-    if (item === undefined) this.#underWay.delete(itemKeyText(removal));
-    else {
+    if (item !== undefined) {
       const waitMs = failure === undefined ? 0 : backoffMs(settings, item);
       const { requestedAt: _, ...unasked } = item;
-      const now = clock.now();
-      const after = failure === undefined ? unasked : removalFailed(item, failure, now + waitMs);
+      const after =
+        failure === undefined ? unasked : removalFailed(item, failure, clock.now() + waitMs);
       if (after.attempts >= MIN_REPORTED_ATTEMPTS) this.#failing.set(itemKeyText(removal), removal);
       state.put(after);
-      this.#scheduleAt(removal, this.#dueAt(after));
     }
+    this.#schedule(removal);
+    this.#work.notify();
   }
+}
 
-  async #lookUp(removal: Removal, signal: AbortSignal): Promise<void> {
-    const { clock, dialect, log, peer, queue, settings, state } = this.#deps;
-    const url = this.#itemOf(removal)?.url ?? '';
-    const began = clock.now();
-    let isThere: boolean | undefined;
-    try {
-      const doc = await queue.run('confirm', (s) => peer.peerdoc({ url }, { signal: s }));
-      isThere = dialect.current?.isRemoved(doc) === false;
-    } catch (error) {
-      if (signal.aborted) return;
-      if (!(error instanceof PeersyncError)) throw error;
-    }
-    const now = clock.now();
-    const item = this.#itemOf(removal);
-    const hold = holdMs(this.#deps);
-    const timeoutMs = Math.max(settings.confirm.timeout, 2 * hold);
-    const isOver = (askedAt: number) => Math.min(now - askedAt, queue.answeringForMs) >= timeoutMs;
-    // The file came back during the look-up, or the removal began again.
-    if (item?.requestedAt === undefined || item.url !== url) this.#scheduleAt(removal, now);
-    else if (isThere === false && began >= item.requestedAt + hold) {
-      const note = 'the peer does not show it any more';
-      state.put(removed(item, now, note));
-      await state.commit();
-      this.#underWay.delete(itemKeyText(removal));
-      const { folder, path } = item;
-      // A rename has its own log line.
-      const level = isRenamed(item) ? 'debug' : 'info';
-      log[level](
-        { event: 'removed', folder, path, url },
-        `removed ${itemName(item)} from the peer`,
-      );
-    } else if (isThere === true && (!removal.isAccepted || isOver(item.requestedAt))) {
-      this.#failed(removal, removal.isAccepted ? NOT_REMOVED : UNANSWERED);
-      await state.commit();
-    } else {
-      this.#scheduleAt(removal, now + removal.interval);
-      removal.interval = Math.min(removal.interval * 2, settings.confirm.maxInterval);
-    }
-  }
+function newRemoval({ folder, path }: ItemKey): Removal {
+  return { folder, path, isAlone: false };
 }
 
 function refused(words: string): Failure {
@@ -485,8 +419,4 @@ function refused(words: string): Failure {
     message: `The peer did not remove the document: ${words}`,
     hint: 'It is asked again by itself; if that does not help, see what the peer says, and its log.',
   };
-}
-
-function isInTransit(entry: Entry): boolean {
-  return entry.status === 'pending' || entry.status === 'accepted';
 }

@@ -1,5 +1,4 @@
-import type { AcceptedItem, Failure } from '../state/entry.js';
-import { beginningOf } from '../state/entry.js';
+import type { Failure } from '../state/entry.js';
 import type { State, StateView } from '../state/state.js';
 
 /**
@@ -58,10 +57,4 @@ function isUnseen(value: unknown): value is Unseen {
   if (typeof value !== 'object' || value === null) return false;
   const hasPlace = 'folder' in value && typeof value.folder === 'string' && 'path' in value;
   return hasPlace && typeof value.path === 'string' && 'code' in value && 'since' in value;
-}
-
-/** Returns when the peer first accepted this version, in ms since the epoch. */
-export function firstAcceptedAt({ history, since }: AcceptedItem): number {
-  const present = history.slice(beginningOf(history) + 1);
-  return present.find(({ status }) => status === 'accepted')?.at ?? since;
 }

@@ -1,6 +1,6 @@
 import { fileStat } from '../lib/file.js';
 import { HealthCheck } from '../lib/health.js';
-import type { ContentRules } from '../peer/dialect.js';
+import type { ContentRules } from '../peer/dialects/dialect.js';
 import type { ItemKey } from '../state/entries.js';
 import {
   type AcceptedItem,
@@ -20,11 +20,14 @@ import {
 } from '../state/entry.js';
 import { Backlog, laneOf, type PushLane } from './backlog.js';
 import { type PreparedDocument, type PushResult, sendBatch } from './batch-sender.js';
+import { Blame } from './blame.js';
 import { ConfirmLoop, type NextLookUp } from './confirm-loop.js';
 import { Background, itemKeyText, stillPending, type UplinkDeps } from './deps.js';
 import type { ReadersFailure } from './document-processes.js';
 import { type Packed, packAll, withoutWords } from './documents.js';
-import { FailureAttribution, Isolation } from './failure-attribution.js';
+import { FailureAttribution } from './failure-attribution.js';
+import { Isolation } from './isolation.js';
+import { Reaches } from './reach.js';
 import { Removals } from './removals.js';
 
 /**
@@ -99,8 +102,10 @@ export class Uplink {
   readonly #backlog: Backlog;
   readonly #confirm: ConfirmLoop;
   readonly #removals: Removals;
-  readonly #attribution: FailureAttribution;
+  readonly #blame: Blame;
   readonly #isolation: Isolation;
+  readonly #reaches: Reaches;
+  readonly #attribution: FailureAttribution;
   readonly #work: Background;
   readonly #pushHealth = new HealthCheck('push', 'items that are due are not pushed', {
     busy: () => this.#mayPush(),
@@ -127,7 +132,13 @@ export class Uplink {
     this.#deps = deps;
     this.#backlog = new Backlog(deps, () => this.#work.notify());
     this.#isolation = new Isolation(deps, (item) => !isDocument(item) || this.#isPrefetched(item));
-    this.#attribution = new FailureAttribution(deps, this.#isolation);
+    this.#blame = new Blame(deps);
+    this.#reaches = new Reaches(deps);
+    this.#attribution = new FailureAttribution(deps, {
+      blame: this.#blame,
+      isolation: this.#isolation,
+      reaches: this.#reaches,
+    });
     this.#confirm = new ConfirmLoop(deps, this.#attribution);
     this.#removals = new Removals(deps, this.#backlog);
     this.#work = new Background(deps.clock);
@@ -166,7 +177,7 @@ export class Uplink {
   /** The health checks of the loops; empty while they do not run. */
   get health(): readonly HealthCheck[] {
     return this.#isRunning
-      ? [this.#pushHealth, this.#packHealth, this.#confirm.health, this.#removals.health]
+      ? [this.#pushHealth, this.#packHealth, this.#confirm.health, ...this.#removals.health]
       : [];
   }
 
@@ -223,7 +234,7 @@ export class Uplink {
       this.#work.notify();
       return;
     }
-    this.#attribution.forget(place);
+    this.#blame.clear(place);
     this.#backlog.delete(itemKeyText(place));
     this.#isolation.forget(place);
     if (entry?.status === 'accepted') this.#confirm.resume(entry, entry.sent);
@@ -290,7 +301,7 @@ export class Uplink {
     let bytes = 0;
     let isFull = false;
     const accepts = (item: PendingItem) => {
-      const isAlone = this.#attribution.isBlamed(item);
+      const isAlone = this.#blame.isBlamed(item);
       isFull ||= batch.length > 0 && (isAlone || bytes + item.version.size > maxBytes);
       if (isFull) return false;
       batch.push(item);
@@ -356,8 +367,8 @@ export class Uplink {
     await this.#isolation.round(async (item) => {
       this.#backlog.claim(item);
       await queue.ready('push', signal);
-      // YaCy answers a synchronous push with an error if its network does not accept the URL.
-      await this.#deliver([item], 'text', this.#attribution.hasShownLike(item.url));
+      // A peer answers a synchronous push with an error if it drops documents of this reach.
+      await this.#deliver([item], 'text', this.#reaches.modeOf(item.url) === 'open');
       return this.#confirm.commitIndex(clock.now());
     }, signal);
   }
@@ -379,10 +390,10 @@ export class Uplink {
       this.#readBatch(batch, lane, active.content),
     );
     await state.commit();
-    const before = this.#attribution.successes;
+    const before = this.#blame.successes;
     const results = await sendBatch(this.#deps, documents, active, synchronous);
     const taken = documents.flatMap((document, i) => this.#accept(document, results[i]) ?? []);
-    if (taken.length > 0) this.#attribution.succeeded(taken);
+    if (taken.length > 0) this.#blame.succeeded(taken);
     for (const [i, { item }] of documents.entries()) {
       const result = results[i];
       if (result !== undefined && result.kind !== 'accepted')
@@ -447,7 +458,7 @@ export class Uplink {
     const { clock, state } = this.#deps;
     const current = this.#current(item);
     if (result.kind === 'failed') await this.#attribution.failedAlone(item, result.failure, before);
-    else if (result.kind === 'unanswered') this.#attribution.unanswered(item);
+    else if (result.kind === 'unanswered') this.#blame.unanswered(item);
     else if (current === undefined) return;
     else if (result.kind === 'refused') this.#attribution.refused(current, result.words);
     else if (result.kind === 'stale') this.#postpone(current);
@@ -587,8 +598,8 @@ function isDocument(item: PendingItem): boolean {
 
 /**
  * Completes the record of a push with its time by both clocks. Adds the last modification, in whole
- * seconds, if the peer will keep it: YaCy replaces a date in the future by its own time, and a date
- * before 1970 by 1970.
+ * seconds, if the peer will keep it: peers replace a date in the future by their own time, and a
+ * date before 1970 by 1970 (measured with YaCy 1.92).
  */
 function dated({ item, content, sent }: PreparedDocument, at: number, peerAt?: number): Sent {
   const lastModified = Math.floor(item.version.mtimeMs / 1000) * 1000;

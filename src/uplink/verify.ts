@@ -1,10 +1,10 @@
-import { PeersyncError } from '../lib/errors.js';
 import { type EvidenceKind, evidenceOf, type Peerdoc } from '../peer/peerdoc.js';
 import type { ConfirmedItem, Entry, RemovedItem } from '../state/entry.js';
 import { itemName, lostLater, removing } from '../state/entry.js';
 import type { State } from '../state/state.js';
-import { classify } from './batch-sender.js';
-import { holdMs, type UplinkDeps } from './deps.js';
+import { holdMs, itemKeyText, type UplinkDeps } from './deps.js';
+import { type Answer, type Judge, LookUp, type Verdict } from './look-up.js';
+import { LookUpPass } from './look-up-pass.js';
 
 /** An item whose document can be verified. */
 export type Verifiable = ConfirmedItem | RemovedItem;
@@ -101,13 +101,14 @@ export interface VerifyOptions {
   readonly mayBeOutdated?: boolean;
 }
 
-/** Minimum time between the first and the second look-up of a deviating document, in ms. */
-const SHORTEST_PATIENCE_MS = 1_000;
+/** Minimum time between the two look-ups of a deviating document, in ms. */
+const SHORTEST_PAUSE_MS = 1_000;
 /** Interval of the progress reports, in ms. */
 const REPORT_EVERY_MS = 250;
 /** Evidence that no other version of a document gives. */
 const VERSION_SPECIFIC: ReadonlySet<EvidenceKind> = new Set(['digest', 'lastModified']);
-const SINGLE_ITEM_OUTCOMES = new Set(['answered', 'failing']);
+/** Number of look-ups at a time, for each lane. */
+const CONCURRENCY = { audit: 1, interactive: 2 } as const;
 /** Number of deviating items at which they are looked up again before other items. */
 const MAX_DEVIATING = 1_000;
 
@@ -121,100 +122,141 @@ const MAX_DEVIATING = 1_000;
  * @throws PeersyncError the error of a look-up that concerns the whole peer: it is away, busy, or
  *   refuses the credentials
  */
-export async function* verify(
+export function verify(
   items: Iterable<Verifiable> | AsyncIterable<Verifiable>,
   deps: VerifyDeps,
-  { lane, of, repair, signal, mayBeOutdated = false }: VerifyOptions,
+  options: VerifyOptions,
 ): AsyncGenerator<Deviation | Verifying | Verified> {
-  const { clock, log, peer, queue, state } = deps;
-  const stopping = signal === undefined ? {} : { signal };
-  const counts = { checked: 0, removed: 0, lost: 0, back: 0, failed: 0 };
-  /** The items that deviate after one look-up, with the reason. */
-  const deviating = new Map<Verifiable, string>();
-  const look = async (item: Verifiable) => {
-    deviating.delete(item);
-    if (!isCurrent(state, item)) return;
-    try {
-      const { url } = item.sent ?? item;
-      const doc = await queue.run(lane, (s) => peer.peerdoc({ url }, { signal: s }), stopping);
-      const why =
-        item.status === 'removed' ? whyBack(deps, item, doc) : whyLost(item, doc, mayBeOutdated);
-      if (why !== undefined) deviating.set(item, why);
-    } catch (error) {
-      // An error that concerns the whole peer ends the verification.
-      if (!(error instanceof PeersyncError) || !SINGLE_ITEM_OUTCOMES.has(classify(error).kind))
-        throw error;
-      counts.failed += 1;
-      const { folder, path, url } = item;
-      log.warn(
-        { event: 'verify-failed', folder, path, url, code: error.code },
-        `could not be looked up: ${itemName(item)}: ${error.message}`,
-      );
-    }
-  };
-  const lookUpAll = async function* (all: typeof items) {
-    for await (const group of groupsOf(all, lane === 'audit' ? 1 : 2)) {
-      if (signal?.aborted) return;
-      await Promise.all(group.map(look));
-      yield group;
-    }
-  };
-  const progress = (): Verifying => {
-    const { checked, lost, back } = counts;
-    const isBack = [...deviating.keys()].filter(({ status }) => status === 'removed').length;
-    const sums = { lost: lost + deviating.size - isBack, back: back + isBack };
-    return { kind: 'verifying', checked, ...sums, ...(of !== undefined && { of }) };
-  };
-  /** Looks the deviating items up again, and reports those that still deviate. */
-  async function* recheck(): AsyncGenerator<Deviation | Verifying> {
-    if (deviating.size === 0) return;
-    yield progress();
-    await clock.sleep(Math.max(SHORTEST_PATIENCE_MS, holdMs(deps)), signal);
-    for await (const _ of lookUpAll([...deviating.keys()]));
-    if (signal?.aborted) return;
-    for (const [item, why] of deviating) {
-      if (!isCurrent(state, item)) continue;
-      const { folder, path, url } = item;
-      const isBack = item.status === 'removed';
-      const kind = isBack ? 'back' : 'lost';
-      counts[kind] += 1;
-      if (repair)
-        state.put(isBack ? removing(item, clock.now(), why) : lostLater(item, why, clock.now()));
-      const what = isBack
-        ? 'removed before and shown by the peer'
-        : 'confirmed before and now lost by the peer';
-      const then = repair ? `, ${isBack ? 'removed' : 'pushed'} again` : '';
-      log.warn({ event: kind, folder, path, url }, `${what}${then}: ${itemName(item)}: ${why}`);
-      yield { kind, file: `${folder}/${path}`, url, why, repaired: repair };
-    }
-    deviating.clear();
-    if (repair) await state.commit();
-  }
-  let reportedAt = clock.now();
-  for await (const looked of lookUpAll(items)) {
-    counts.checked += looked.length;
-    counts.removed += looked.filter(({ status }) => status === 'removed').length;
-    if (clock.now() - reportedAt >= REPORT_EVERY_MS) {
-      reportedAt = clock.now();
-      yield progress();
-    }
-    if (deviating.size >= MAX_DEVIATING) yield* recheck();
-  }
-  yield* recheck();
-  if (!signal?.aborted) yield { kind: 'verified', ...counts };
+  return new Verification(deps, options).run(items);
 }
 
-async function* groupsOf<T>(
-  items: Iterable<T> | AsyncIterable<T>,
-  size: number,
-): AsyncGenerator<T[]> {
-  let group: T[] = [];
-  for await (const item of items) {
-    if (group.push(item) < size) continue;
-    yield group;
-    group = [];
+/**
+ * The judge of the look-ups of `verify`. It expects a deviation: the state says that the last
+ * answer was otherwise, so a deviation counts only if it lasts for the pause. An answer without a
+ * deviation ends the look-up.
+ */
+class Verification implements Judge<Verifiable, string> {
+  readonly #deps: VerifyDeps;
+  readonly #options: VerifyOptions;
+  readonly #pass: LookUpPass<Verifiable, string>;
+  readonly #counts = { checked: 0, removed: 0, lost: 0, back: 0, failed: 0 };
+  /** The items that deviated twice and are not reported yet, with the reason. */
+  #deviating: { readonly item: Verifiable; readonly why: string }[] = [];
+
+  constructor(deps: VerifyDeps, options: VerifyOptions) {
+    const { lane, signal } = options;
+    this.#deps = deps;
+    this.#options = options;
+    this.#pass = new LookUpPass(deps, this, {
+      lane,
+      concurrency: CONCURRENCY[lane],
+      holdMs: () => Math.max(SHORTEST_PAUSE_MS, holdMs(deps)),
+      signal,
+    });
   }
-  if (group.length > 0) yield group;
+
+  async *run(
+    items: Iterable<Verifiable> | AsyncIterable<Verifiable>,
+  ): AsyncGenerator<Deviation | Verifying | Verified> {
+    const { clock } = this.#deps;
+    let reportedAt = clock.now();
+    for await (const looks of this.#pass.run(this.#lookUps(items))) {
+      this.#counts.checked += looks.length;
+      this.#counts.removed += looks.filter(({ subject }) => subject.status === 'removed').length;
+      if (clock.now() - reportedAt >= REPORT_EVERY_MS) {
+        reportedAt = clock.now();
+        yield this.#progress();
+      }
+      if (this.#pass.waiting.length >= MAX_DEVIATING) yield* this.#recheck();
+    }
+    yield* this.#recheck();
+    if (!this.#pass.isStopped) yield { kind: 'verified', ...this.#counts };
+  }
+
+  async *#lookUps(
+    items: Iterable<Verifiable> | AsyncIterable<Verifiable>,
+  ): AsyncGenerator<LookUp<Verifiable>> {
+    for await (const item of items) {
+      const { url } = item.sent ?? item;
+      const due = this.#deps.clock.now();
+      yield new LookUp(item, { key: itemKeyText(item), url, due, mode: 'otherwise' });
+    }
+  }
+
+  #progress(): Verifying {
+    const { checked, lost, back } = this.#counts;
+    const { waiting } = this.#pass;
+    const isBack = waiting.filter(({ subject }) => subject.status === 'removed').length;
+    const { of } = this.#options;
+    return {
+      kind: 'verifying',
+      checked,
+      lost: lost + waiting.length - isBack,
+      back: back + isBack,
+      ...(of !== undefined && { of }),
+    };
+  }
+
+  /** Looks the deviating items up again, and reports those that still deviate. */
+  async *#recheck(): AsyncGenerator<Deviation | Verifying> {
+    if (this.#pass.waiting.length === 0) return;
+    yield this.#progress();
+    await this.#pass.again();
+    if (this.#pass.isStopped) return;
+    for (const { item, why } of this.#deviating)
+      if (isCurrent(this.#deps.state, item)) yield this.#report(item, why);
+    this.#deviating = [];
+    if (this.#options.repair) await this.#deps.state.commit();
+  }
+
+  #report(item: Verifiable, why: string): Deviation {
+    const { clock, log, state } = this.#deps;
+    const { repair } = this.#options;
+    const { folder, path, url } = item;
+    const isBack = item.status === 'removed';
+    const kind = isBack ? 'back' : 'lost';
+    this.#counts[kind] += 1;
+    if (repair)
+      state.put(isBack ? removing(item, clock.now(), why) : lostLater(item, why, clock.now()));
+    const what = isBack
+      ? 'removed before and shown by the peer'
+      : 'confirmed before and now lost by the peer';
+    const then = repair ? `, ${isBack ? 'removed' : 'pushed'} again` : '';
+    log.warn({ event: kind, folder, path, url }, `${what}${then}: ${itemName(item)}: ${why}`);
+    return { kind, file: `${folder}/${path}`, url, why, repaired: repair };
+  }
+
+  judge({ subject: item }: LookUp<Verifiable>, answer: Answer): Verdict<string> {
+    if (!isCurrent(this.#deps.state, item)) return { kind: 'void' };
+    if (answer.kind !== 'document') return { kind: 'unusable', why: answer.failure.message };
+    const { mayBeOutdated = false } = this.#options;
+    const why =
+      item.status === 'removed'
+        ? whyBack(this.#deps, item, answer.doc)
+        : whyLost(item, answer.doc, mayBeOutdated);
+    return why === undefined
+      ? { kind: 'otherwise', why: 'it is as the state says' }
+      : { kind: 'expected', evidence: why };
+  }
+
+  async settled({ subject: item }: LookUp<Verifiable>, why: string): Promise<void> {
+    this.#deviating.push({ item, why });
+  }
+
+  async unsettled({ subject: item }: LookUp<Verifiable>, answer: Answer): Promise<'never'> {
+    // An error that concerns the whole peer ends the verification.
+    if (answer.kind === 'peerFailed') throw answer.failure;
+    if (answer.kind === 'documentFailed') {
+      this.#counts.failed += 1;
+      const { folder, path, url } = item;
+      const { code, message } = answer.failure;
+      this.#deps.log.warn(
+        { event: 'verify-failed', folder, path, url, code },
+        `could not be looked up: ${itemName(item)}: ${message}`,
+      );
+    }
+    return 'never';
+  }
 }
 
 function whyLost(

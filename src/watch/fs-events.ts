@@ -6,66 +6,64 @@ import { systemCode } from '../lib/errors.js';
 import { nextTurn } from '../lib/slices.js';
 import { type DirectoryStat, look } from './lister.js';
 
-/**
- * A name in a watched directory that something happened to; without a name, something happened
- * somewhere in it.
- */
+/** Called when something happened to a name in a watched directory, or, without a name, in it. */
 export type EventListener = (directory: string, name: string | undefined) => void;
 
 /**
- * So many directories are watched by chokidar, `fs.watch` serves the others. Measured for 1,000
- * directories: chokidar 335 ms of processor time and 29 MB, `fs.watch` 41 ms and 12 MB; for 10,000:
- * 1,930 ms and 108 MB, 190 ms and 39 MB.
+ * Maximum number of directories that chokidar watches; `fs.watch` watches the others. Measured for
+ * 1,000 directories: chokidar 335 ms of processor time and 29 MB, `fs.watch` 41 ms and 12 MB. For
+ * 10,000: 1,930 ms and 108 MB, 190 ms and 39 MB.
  */
-const MOST_BY_CHOKIDAR = 250;
+const MAX_BY_CHOKIDAR = 250;
 /**
- * A directory of this size in bytes (some 500 to 1,500 names on ext4, xfs, btrfs and tmpfs) is not
- * watched by chokidar. It lists its directory and stats every file in it at an event, once a
- * second: 101 ms for 10,000 files.
+ * The size from which on chokidar does not watch a directory, in bytes: some 500 to 1,500 names on
+ * ext4, xfs, btrfs and tmpfs. At an event, chokidar lists the directory and stats every file in it,
+ * once a second. That takes 101 ms for 10,000 files.
  */
 const LARGE_BYTES = 32_768;
 
 /**
- * The time that chokidar has to open a watch, in ms. It never says that it is ready where a
- * directory becomes a file just when it is opened (8 of 40 in a bare loop).
+ * The longest time for chokidar to open a watch, in ms. It never emits `ready` if a directory
+ * becomes a file at that moment (8 of 40 in a bare loop).
  */
-const LONGEST_OPENING_MS = 10_000;
-/** The code of a watch that was not open in that time. */
+const MAX_OPENING_MS = 10_000;
+/** The code of a watch that did not open in that time. */
 export const WATCH_LATE = 'WATCH_LATE';
 
 /** A watch of one library. */
 interface LibraryWatch {
   /**
-   * Resolves when the watch stands; rejects with what kept it from that. It is settled after some
-   * seconds, whatever happens.
+   * Resolves when the watch is open, and rejects if it cannot be opened. It settles within
+   * MAX_OPENING_MS.
    */
   readonly opened: Promise<void>;
   close(): Promise<void> | void;
 }
 
-/** A watch that opens or stands. */
+/** A watch that is opening or open. */
 interface Watch extends LibraryWatch {
   readonly identity: string;
   readonly byChokidar: boolean;
-  /** The watched directories that stand in this one. */
+  /** The watched directories directly in this one. */
   readonly below: Set<string>;
 }
 
 /**
- * Events of the file system. Any of them may be missing, doubled or late, so they only say where to
- * look. Paths are absolute.
+ * Events of the file system. Any event may be missing, doubled or late, so it only says where to
+ * look. All paths are absolute.
  *
- * One watcher a directory: chokidar in trees of ordinary size, and on other systems than Linux;
- * `fs.watch` for large directories, and for those above a number of them.
+ * Each directory has one watch. It is of chokidar in trees of ordinary size, and on systems other
+ * than Linux. It is of `fs.watch` for large directories, and beyond a number of directories.
  *
- * A watch belongs to the inode and not to the path. When a directory is removed or moved its own
- * watch says so, and those below it are given up with it; the scan asks again for what it finds.
+ * A watch belongs to the inode and not to the path. If a directory is removed or moved, its own
+ * watch reports that, and the watches below it are closed with it. The next scan opens watches on
+ * what it finds.
  */
 export class DirectoryEvents {
-  readonly #mostByChokidar: number;
+  readonly #maxByChokidar: number;
   readonly #watches = new Map<string, Watch>();
   readonly #closing = new Set<Promise<void>>();
-  /** Those that chokidar did not open in time; `fs.watch` serves them from then on. */
+  /** Directories that chokidar did not open in time; `fs.watch` watches them from then on. */
   readonly #late = new Set<string>();
   #byChokidar = 0;
   #closed = false;
@@ -73,22 +71,22 @@ export class DirectoryEvents {
   constructor(
     private readonly listener: EventListener,
     private readonly clock: Clock,
-    mostByChokidar = MOST_BY_CHOKIDAR,
+    maxByChokidar = MAX_BY_CHOKIDAR,
   ) {
-    this.#mostByChokidar = process.platform !== 'linux' ? Number.POSITIVE_INFINITY : mostByChokidar;
+    this.#maxByChokidar = process.platform !== 'linux' ? Number.POSITIVE_INFINITY : maxByChokidar;
   }
 
-  /** How many directories are watched. */
+  /** Number of watched directories. */
   get watched(): number {
     return this.#watches.size;
   }
 
   /**
-   * Watches one directory, not what is below it; to be asked before the directory is listed.
-   * Watching it already is fine, and if it is another one since, the old watch is replaced.
+   * Watches one directory without those below it. Called before the directory is listed. An open
+   * watch stays, unless it belongs to another directory; then it is replaced.
    *
-   * @returns `watched`, or why not: the system's code (ENOSPC is the watch limit), CLOSED, or
-   *   WATCH_LATE, after which the next call watches it in another way
+   * @returns `watched`, or the reason why it is not: the code of the system (ENOSPC is the limit of
+   *   watches), CLOSED, or WATCH_LATE. After WATCH_LATE, the next call uses `fs.watch`.
    */
   async watch(directory: string): Promise<string> {
     const there = await look(directory);
@@ -96,10 +94,10 @@ export class DirectoryEvents {
     if (there.kind !== 'directory') return 'ENOTDIR';
     const { stat } = there;
     if (this.#watches.get(directory)?.identity !== identityOf(stat)) this.unwatch(directory);
-    // chokidar shares a watch by path, so an old one must be closed before a new one is opened.
+    // chokidar shares watches by path, so the old one must be closed before a new one opens.
     if (this.#closing.size > 0) await Promise.all(this.#closing);
-    // A scan that is still ending must not open what nobody would close: it would keep the process
-    // alive.
+    // A scan that is still ending must not open a watch now: nothing would close it, and it would
+    // keep the process alive.
     if (this.#closed) return 'CLOSED';
     const known = this.#watches.get(directory);
     const watch =
@@ -119,7 +117,7 @@ export class DirectoryEvents {
     }
   }
 
-  /** Gives up a directory and all below it. */
+  /** Closes the watches on a directory and on all below it. */
   unwatch(directory: string): void {
     const watch = this.#watches.get(directory);
     if (watch === undefined) return;
@@ -129,7 +127,7 @@ export class DirectoryEvents {
     this.#close(watch);
   }
 
-  /** Whether a directory is watched, and if `stat` is given, whether it is that one. */
+  /** Whether a directory is watched and, if `stat` is given, whether it is still that one. */
   watches(directory: string, stat?: DirectoryStat): boolean {
     const watch = this.#watches.get(directory);
     if (watch === undefined || stat === undefined) return watch !== undefined;
@@ -145,19 +143,19 @@ export class DirectoryEvents {
   }
 
   /**
-   * Whether chokidar may watch a directory; it takes a backslash for a separator, and would watch
-   * another one.
+   * Whether chokidar may watch a directory. It treats a backslash as a separator, and would watch
+   * another directory.
    */
   #isForChokidar(directory: string, { size }: DirectoryStat): boolean {
-    const isSmall = size < LARGE_BYTES || this.#mostByChokidar === Number.POSITIVE_INFINITY;
+    const isSmall = size < LARGE_BYTES || this.#maxByChokidar === Number.POSITIVE_INFINITY;
     return isSmall && !directory.includes('\\') && !this.#late.has(directory);
   }
 
   #open(directory: string, stat: DirectoryStat): Watch {
     const byChokidar =
-      this.#byChokidar < this.#mostByChokidar && this.#isForChokidar(directory, stat);
+      this.#byChokidar < this.#maxByChokidar && this.#isForChokidar(directory, stat);
     const onEvent = (name: unknown) => this.#onEvent(directory, watch, name);
-    // An error of a watch that stood means that it died: only looking helps.
+    // After an error the watch reports nothing any more, so the directory is looked at.
     const onError = () => this.listener(directory, undefined);
     const { opened, close } = byChokidar
       ? openChokidar(directory, this.clock, onEvent, onError)
@@ -179,8 +177,8 @@ export class DirectoryEvents {
       return;
     }
     this.listener(directory, name);
-    // What happens to the directory itself comes with its own name, as for an entry that is called
-    // the same.
+    // An event of the directory itself carries its own name, and so does an event of an entry with
+    // that name.
     if (name === basename(directory)) void this.#checkSelf(directory, watch);
   }
 
@@ -195,8 +193,8 @@ export class DirectoryEvents {
 
   #close({ byChokidar, close }: Watch): void {
     if (byChokidar) this.#byChokidar -= 1;
-    // chokidar closed halfway through its opening leaves a watch behind, but never between two
-    // turns of the event loop.
+    // If chokidar is closed in the middle of opening, it leaves a watch behind. It never is in the
+    // middle between two turns of the event loop.
     const closed: Promise<void> = nextTurn()
       .then(close)
       .catch(() => {})
@@ -217,7 +215,7 @@ function openChokidar(
     followSymlinks: false,
     depth: 0,
     atomic: false,
-    // The scan looks for itself; chokidar would watch each file, too.
+    // Without this, chokidar would watch each file too. The scanner looks at files itself.
     ignored: (path) => path !== directory,
   });
   let giveUp = (_: Error): void => {};
@@ -231,14 +229,14 @@ function openChokidar(
   });
   watcher.on('raw', (_event, name) => onEvent(name));
   watcher.add(directory);
-  const late = Object.assign(new Error('chokidar does not say that it is ready'), {
+  const late = Object.assign(new Error('chokidar did not open the watch in time'), {
     code: WATCH_LATE,
   });
-  const timer = clock.after(LONGEST_OPENING_MS, () => giveUp(late), { background: true });
+  const timer = clock.after(MAX_OPENING_MS, () => giveUp(late), { background: true });
   return {
     opened: opened.finally(() => timer.cancel()),
     close: () => {
-      giveUp(new Error('it was closed while it opened'));
+      giveUp(new Error('the watch was closed while it opened'));
       return watcher.close();
     },
   };
@@ -258,7 +256,7 @@ function openPlain(
   }
 }
 
-/** The public face of DirectoryEvents, for another source of events. */
+/** A source of fs events; tests have others than DirectoryEvents. */
 export type FsEvents = Pick<DirectoryEvents, 'watch' | 'unwatch' | 'watches' | 'watched' | 'close'>;
 
 function identityOf({ dev, ino, birthtimeMs }: DirectoryStat): string {

@@ -12,13 +12,13 @@ import {
 } from '../state/entry.js';
 import type { State } from '../state/state.js';
 
-/** So many files that went, and that came, are remembered; the oldest are forgotten first. */
-const KEPT = 20_000;
+/** Maximum number of files that are remembered on each side. The oldest are forgotten first. */
+const MAX_REMEMBERED = 20_000;
 /**
- * A file that came longer than this before another went is a link to it or was one, and no rename.
- * In ms.
+ * The longest time between a new name and the removal of the old one, in ms. After that, the new
+ * name was a hard link, and its file was not renamed.
  */
-const LONGEST_MS = 60_000;
+const MAX_PAIR_MS = 60_000;
 
 /** A file that came, and when, in ms since the epoch. */
 interface Came extends ItemKey {
@@ -26,11 +26,10 @@ interface Came extends ItemKey {
 }
 
 /**
- * Finds the files that went and came as one, under another name: a rename keeps the inode, the time
- * of modification and the content.
+ * Finds renames: a file that went and a file that came with the same inode, mtime and content.
  *
- * Whichever of the two is noticed first is remembered by its inode, until the other is noticed.
- * Then the log says so, and the histories of both records.
+ * The side that is noticed first is remembered by its inode until the other one is noticed. Then
+ * the log and the histories of both records say so.
  */
 export class Renames {
   readonly #went = new Map<number, ItemKey>();
@@ -42,22 +41,22 @@ export class Renames {
     private readonly log: Logger,
   ) {}
 
-  /** The file of a record is not there any more; to be called when the record says so. */
+  /** Called after the record of a file says that the file is gone. */
   went({ folder, path, version: { ino } }: Entry): void {
     const came = this.#came.get(ino);
-    const isRecent = came !== undefined && this.clock.now() - came.at <= LONGEST_MS;
+    const isRecent = came !== undefined && this.clock.now() - came.at <= MAX_PAIR_MS;
     if (isRecent && this.#pair({ folder, path }, came)) return;
-    keep(this.#went, ino, { folder, path });
+    remember(this.#went, ino, { folder, path });
   }
 
-  /** A file was read that was not there before; to be called when its record says so. */
+  /** Called after the record of a new file, or of one that is back, says that it was read. */
   came({ folder, path, version: { ino } }: Entry): void {
     const went = this.#went.get(ino);
     if (went !== undefined && this.#pair(went, { folder, path })) return;
-    keep(this.#came, ino, { folder, path, at: this.clock.now() });
+    remember(this.#came, ino, { folder, path, at: this.clock.now() });
   }
 
-  /** @returns whether the two are one file, which is told then */
+  /** Records a rename if the two are one file. @returns whether they are */
   #pair(before: ItemKey, after: ItemKey): boolean {
     const { log, state } = this;
     const from = state.get(before.folder, before.path);
@@ -79,10 +78,10 @@ function isSameFile({ version: a }: Entry, { version: b }: Entry): boolean {
   return a.ino === b.ino && a.mtimeMs === b.mtimeMs && a.sha256 === b.sha256;
 }
 
-function keep<T>(map: Map<number, T>, ino: number, value: T): void {
+function remember<T>(map: Map<number, T>, ino: number, value: T): void {
   map.delete(ino);
   map.set(ino, value);
-  if (map.size <= KEPT) return;
+  if (map.size <= MAX_REMEMBERED) return;
   const [oldest] = map.keys();
   if (oldest !== undefined) map.delete(oldest);
 }

@@ -1,100 +1,102 @@
 import { lstat, opendir, realpath } from 'node:fs/promises';
+import { isDeepStrictEqual } from 'node:util';
 import type { FolderConfig } from '../config/config.js';
 import { systemCode } from '../lib/errors.js';
 import { escapeInvisible } from '../lib/text.js';
 import { type Failure, isAwayStatus } from '../state/entry.js';
 import { statusOf } from '../state/line.js';
 import type { StateView } from '../state/state.js';
-import type { WatchDeps } from './reconciler.js';
-import { failures } from './rules.js';
+import type { WatchDeps } from './deps.js';
+import { failures } from './rules/failures.js';
 
-/** What is remembered of the root. A type and not an interface, for it is kept as JSON. */
-type Known = {
+/** The identity of a root, as state remembers it. A type and not an interface, to be JSON. */
+type KnownRoot = {
   readonly path: string;
   readonly dev: number;
   readonly ino: number;
-  /**
-   * The path, links resolved, and the owner; undefined where an earlier version remembered the
-   * root.
-   */
+  /** The path with links resolved; undefined if an earlier version remembered the root. */
   readonly real?: string;
+  /** The owner; undefined if an earlier version remembered the root. */
   readonly uid?: number;
 };
 
-/** So many known files are looked for to recognise a file system under another device number. */
-const SAMPLE = 20;
+/**
+ * The directories that a check accepts as the folder: `known` only the one that was the folder so
+ * far; `any` whatever stands there and is not empty, because a person said that it is meant.
+ */
+export type Accepts = 'known' | 'any';
+
+/** Number of known files that are looked for on a file system with another device number. */
+const SAMPLE_SIZE = 20;
 
 /**
- * The directory of a folder, recognised by device and inode across restarts. The folder is *held*
- * while its root is not there, cannot be listed, is another directory that looks as if something
- * were not mounted, or may be somebody else's: nothing in it is looked at then.
+ * The root directory of a folder. It is recognised by device and inode across restarts. The folder
+ * is *held* while its root is missing, cannot be listed, is another directory that looks as if
+ * something were not mounted, or may belong to somebody else. Nothing in it is looked at then.
  *
- * Another directory is still the folder when it is not empty and either on the same device
- * (somebody replaced the directory) or with a known file in it (device numbers change with a
- * reboot). Without records nothing is lost and every directory is fine; so it is when the
- * configuration names another path.
+ * Another directory is accepted as the folder if it is not empty and either stands on the same
+ * device (somebody replaced the directory) or has a known file in it (device numbers change with a
+ * reboot). If state has no records of the folder, or if the configuration names another path, every
+ * directory is accepted.
  *
- * Whoever may write in the directory above the root can put a link to any place there, or a
- * directory of another user that stands beside it. The folder is held where the path leads to
- * another place than before, or to a directory of another user on the same device, with records or
- * without, until a person says that this is meant.
+ * Everybody who may write in the directory above the root can put a link there, or the directory of
+ * another user. The folder is therefore held if its path leads to another place than before, or to
+ * a directory of another user on the same device. That holds with records and without, until a
+ * person says that it is meant.
  */
 export class FolderRoot {
-  /** Whether the folder may be looked at; not before the first check. */
-  isThere = false;
-  /** Why the folder is held, if it is. */
+  /** The reason why the folder is held; undefined if it is not, or was not checked yet. */
   held: Failure | undefined;
-  /** Since when it stands like this, in ms since the epoch. */
+  /** When `held` last changed, in ms since the epoch. */
   since: number;
-  /** The path of the directory that was taken for the folder last, links resolved. */
+  /** The path of the directory that was last accepted as the folder, links resolved. */
   real: string;
-  /**
-   * Somebody said that the directory which stands there now, if it is not empty, is to be the
-   * folder.
-   */
-  isMeant = false;
-  /** Another one for each directory that is taken for the folder. */
-  #identity = '';
+  /** The identity of that directory; undefined until one was accepted. */
+  #accepted: Pick<KnownRoot, 'dev' | 'ino' | 'real'> | undefined;
 
   constructor(
     private readonly folder: FolderConfig,
-    private readonly deps: Pick<WatchDeps, 'state' | 'log' | 'clock'>,
+    private readonly deps: WatchDeps,
   ) {
     this.real = folder.path;
     this.since = deps.clock.now();
   }
 
-  /**
-   * Looks at the root, and takes it for the folder if it is.
-   *
-   * @returns whether it stands otherwise than before, or is another directory
-   */
-  async check(): Promise<boolean> {
-    const { path, name } = this.folder;
-    const { state } = this.deps;
-    const { isMeant, isThere } = this;
-    const identity = this.#identity;
-    this.isMeant = false;
-    try {
-      const { found, isKnown, replaced } = await rootAt(this.folder, state, isMeant);
-      if (replaced === undefined) {
-        const { dev, ino, real } = found;
-        // Goes to the disk with the next commit; if that never comes, the next start looks again.
-        if (!isKnown) state.setMeta(keyOf(name), found);
-        this.real = real;
-        this.#identity = `${real}:${dev}:${ino}`;
-      }
-      this.#stand(replaced);
-    } catch (error) {
-      const wasThere = wasSeen(this.folder, state);
-      this.#stand(failures.rootMissing(path, systemCode(error) ?? 'UNKNOWN', wasThere));
-    }
-    return this.isThere !== isThere || this.#identity !== identity;
+  /** Whether the root was checked and is the folder. */
+  get isThere(): boolean {
+    return this.held === undefined && this.#accepted !== undefined;
   }
 
-  #stand(held?: Failure): void {
+  /** Whether a directory is the one that was last accepted as the folder. */
+  isAccepted({ dev, ino }: Pick<KnownRoot, 'dev' | 'ino'>): boolean {
+    return this.#accepted?.dev === dev && this.#accepted.ino === ino;
+  }
+
+  /** Looks at the root. @returns whether it went away, came back, or is another directory */
+  async check(accepts: Accepts): Promise<boolean> {
+    const { path, name } = this.folder;
+    const { state } = this.deps;
+    const { isThere } = this;
+    const before = this.#accepted;
+    try {
+      const { found, isKnown, replaced } = await rootAt(this.folder, state, accepts);
+      if (replaced === undefined) {
+        const { dev, ino, real } = found;
+        // The next commit brings it to the disk. Without one, the next start looks again.
+        if (!isKnown) state.setMeta(keyOf(name), found);
+        this.real = real;
+        this.#accepted = { dev, ino, real };
+      }
+      this.#setHeld(replaced);
+    } catch (error) {
+      const code = systemCode(error) ?? 'UNKNOWN';
+      this.#setHeld(failures.rootMissing(path, code, wasSeen(this.folder, state)));
+    }
+    return this.isThere !== isThere || !isDeepStrictEqual(this.#accepted, before);
+  }
+
+  #setHeld(held: Failure | undefined): void {
     const before = this.held;
-    this.isThere = held === undefined;
     this.held = held;
     if (held?.code === before?.code) return;
     this.since = this.deps.clock.now();
@@ -108,61 +110,62 @@ export class FolderRoot {
   }
 }
 
+/** Whether a line of state is of a file that was there when it was last looked at. */
 export const isLive = (line: string) => !isAwayStatus(statusOf(line));
 
 type FolderName = Pick<FolderConfig, 'name' | 'path'>;
 
 /**
- * The directory at the path of a folder: whether it is known as it is found, and what keeps it from
- * being taken for the folder.
+ * Finds the directory at the path of a folder.
  *
- * @param isMeant whether it is taken for the folder unless it is empty
- * @throws what the system says where it is not there or cannot be listed
+ * @returns the directory, whether state knows it as it is, and what keeps it from being accepted as
+ *   the folder
+ * @throws the error of the system if it is not there or cannot be listed
  */
-export async function rootAt(folder: FolderName, state: StateView, isMeant = false) {
+export async function rootAt(folder: FolderName, state: StateView, accepts: Accepts = 'known') {
   const { name, path } = folder;
-  // A link that is changed meanwhile leads nowhere else any more.
+  // The path is resolved once, so a link that changes meanwhile leads nowhere else.
   const real = await realpath(path);
   const { dev, ino, uid } = await lstat(real);
   const isEmpty = await isEmptyDirectory(real);
   const found = { path, dev, ino, real, uid };
-  const known = knownOf(folder, state);
-  // Under another path, what was just looked for at the old one proves nothing.
+  const known = knownRoot(folder, state);
+  // The root of an earlier path of the configuration says nothing about this one.
   if (known?.path !== path) return { found, isKnown: false, replaced: undefined };
   const isSame = known.dev === dev && known.ino === ino;
   const isKnown = isSame && known.real === real && known.uid === uid;
-  const elsewhere = isMeant ? undefined : leadsElsewhere(known, found);
-  if (elsewhere !== undefined)
-    return { found, isKnown, replaced: failures.rootElsewhere(path, elsewhere, name) };
-  const isOurs = async () => isMeant || known.dev === dev || (await hasKnownFiles(folder, state));
-  const isReplaced = !isSame && hasRecords(folder, state) && (isEmpty || !(await isOurs()));
+  const change = accepts === 'any' ? undefined : describeChangedOwnerOrPath(known, found);
+  if (change !== undefined)
+    return { found, isKnown, replaced: failures.rootElsewhere(path, change, name) };
+  const isAccepted = async () =>
+    accepts === 'any' || known.dev === dev || (await hasKnownFiles(folder, state));
+  const isReplaced = !isSame && hasRecords(folder, state) && (isEmpty || !(await isAccepted()));
   return { found, isKnown, replaced: isReplaced ? failures.rootReplaced(path, name) : undefined };
 }
 
-/**
- * How a root may have come to be the directory of somebody else, in words; undefined where it did
- * not.
- */
-function leadsElsewhere(known: Known, { dev, real, uid }: Known): string | undefined {
-  const isMoved = known.real !== undefined && known.real !== real;
-  if (isMoved) return `leads to ${real} now, and led to ${known.real} before`;
-  // A disk that is mounted there has an owner of its own, and only root mounts one.
-  const isOthers = known.uid !== undefined && known.uid !== uid && known.dev === dev;
-  if (isOthers)
+/** Describes how a root may have become somebody else's directory; undefined if it did not. */
+function describeChangedOwnerOrPath(
+  known: KnownRoot,
+  { dev, real, uid }: KnownRoot,
+): string | undefined {
+  if (known.real !== undefined && known.real !== real)
+    return `leads to ${real} now, and led to ${known.real} before`;
+  // A disk that is mounted there has an owner of its own, and only root can mount one.
+  if (known.uid !== undefined && known.uid !== uid && known.dev === dev)
     return `belongs to the user with the number ${uid} now, and belonged to ${known.uid} before`;
   return undefined;
 }
 
 /**
- * Whether a file below a directory is as it is known, but for its inode: a copy on another disk has
- * others.
+ * Whether a directory has a known file with the size and mtime that state knows. Inodes are not
+ * compared, because a copy on another disk has others.
  */
 export async function hasKnownFiles(
   { name: folder, path: root }: FolderName,
   state: StateView,
   directory = '',
 ): Promise<boolean> {
-  let left = SAMPLE;
+  let left = SAMPLE_SIZE;
   for await (const slice of state.entries.slices({ folder, directory, where: isLive })) {
     for (const { path, version } of slice) {
       const found = await lstat(`${root}/${path}`).catch(() => undefined);
@@ -174,26 +177,24 @@ export async function hasKnownFiles(
   return false;
 }
 
-/**
- * Whether the folder was there before, or files of it are known: where it is away, something has to
- * come back.
- */
+/** Whether the folder was there before. If it is missing now, something has to come back. */
 export function wasSeen(folder: FolderName, state: StateView): boolean {
-  return knownOf(folder, state)?.path === folder.path || hasRecords(folder, state);
+  return knownRoot(folder, state)?.path === folder.path || hasRecords(folder, state);
 }
 
-/** The device of the root, as it was when it was there last. */
+/** Returns the device of the root when it was last there. */
 export function rootDevice(folder: FolderName, state: StateView): number | undefined {
-  return knownOf(folder, state)?.dev;
+  return knownRoot(folder, state)?.dev;
 }
 
+/** Whether state knows a file of the folder that was there when it was last looked at. */
 function hasRecords({ name }: FolderName, state: StateView): boolean {
   const { gone: _, removing: _removing, removed: _removed, ...live } = state.counts(name);
   return Object.values(live).some((count) => count > 0);
 }
 
-function knownOf({ name }: FolderName, state: StateView): Known | undefined {
-  return state.meta(keyOf(name)) as Known | undefined;
+function knownRoot({ name }: FolderName, state: StateView): KnownRoot | undefined {
+  return state.meta(keyOf(name)) as KnownRoot | undefined;
 }
 
 function keyOf(name: string): string {

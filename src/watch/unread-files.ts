@@ -3,11 +3,11 @@ import type { FileStat } from '../lib/file.js';
 import type { Entry } from '../state/entry.js';
 import type { Debouncer } from './debouncer.js';
 
-/** How long is waited until what events have named was looked at, in ms. */
-const LONGEST_LOOK_MS = 10_000;
+/** The longest wait for the looks at everything that events have named so far, in ms. */
+const MAX_LOOK_MS = 10_000;
 
-/** Steady time and the times of files may be so far apart, in ms. */
-const CLOCKS_APART_MS = 2_000;
+/** The largest normal difference between steady time and the times of files, in ms. */
+const MAX_CLOCK_SKEW_MS = 2_000;
 
 /** Unread files of one size. */
 interface SameSize {
@@ -17,34 +17,34 @@ interface SameSize {
 }
 
 /**
- * The files of one folder that were found and not read yet, at one moment: any of them may be a
+ * The files of one folder that were found and not read yet, at one moment. Any of them may be a
  * removed file under its new name.
  *
- * A file is found before it is read, so its size, inode and ctime are known. They tell it from
- * nearly every removed file: a rename keeps size and inode, and a copy was whole before its
- * original went.
+ * The size, inode and ctime of a file are known before it is read. They distinguish it from nearly
+ * every removed file: a rename keeps size and inode, and a copy is complete before its original is
+ * removed.
  */
 export class UnreadFiles {
   readonly #paths = new Set<string>();
   readonly #bySize = new Map<number, SameSize>();
 
   private constructor(
-    /** False where names wait that were never looked at: then any of them may be any file. */
+    /** False if names wait that were never looked at. Any of them may be any file. */
     readonly isComplete: boolean,
     private readonly aheadMs: number,
   ) {}
 
-  /** To be called after a full scan: that found whatever was there when it began. */
+  /** Gathers the unread files after a full scan, which found everything that was there. */
   static async of(
     debouncer: Debouncer,
     reading: ReadonlyMap<string, FileStat>,
     clock: Clock,
   ): Promise<UnreadFiles> {
-    const isCaughtUp = await debouncer.caughtUp(LONGEST_LOOK_MS);
+    const isCaughtUp = await debouncer.caughtUp(MAX_LOOK_MS);
     const waiting = [...debouncer.waiting()];
-    const isUnlisted = waiting.some(([path]) => path.endsWith('/'));
-    const unread = new UnreadFiles(isCaughtUp && !isUnlisted, wallAheadMs(clock));
-    for (const [path, seen] of waiting) unread.#add(path, seen);
+    const hasUnlisted = waiting.some(([path]) => path.endsWith('/'));
+    const unread = new UnreadFiles(isCaughtUp && !hasUnlisted, wallAheadMs(clock));
+    for (const [path, stat] of waiting) unread.#add(path, stat);
     for (const [path, stat] of reading) unread.#add(path, stat);
     return unread;
   }
@@ -54,21 +54,19 @@ export class UnreadFiles {
   }
 
   /**
-   * Whether one of them may be this removed file, or the earlier version of one that is kept out,
-   * here or under another name.
+   * Whether one of the unread files may be this removed file, here or under another name. For a
+   * file that is kept out, its earlier version counts.
    */
   mayBe({ path, sent, since, status, version }: Entry): boolean {
     if (!this.isComplete || this.has(path)) return true;
     const size = status === 'skipped' ? sent?.size : version.size;
     const sameSize = this.#bySize.get(size ?? 0);
     if (sameSize === undefined) return false;
-    return (
-      sameSize.inodes.has(version.ino) ||
-      sameSize.oldestMs - this.aheadMs <= since + CLOCKS_APART_MS
-    );
+    const isOlder = sameSize.oldestMs - this.aheadMs <= since + MAX_CLOCK_SKEW_MS;
+    return sameSize.inodes.has(version.ino) || isOlder;
   }
 
-  /** @param stat unknown where the name came up only a moment ago */
+  /** @param stat undefined if the file was not looked at yet */
   #add(path: string, stat: FileStat | undefined): void {
     this.#paths.add(path);
     if (stat === undefined) return;

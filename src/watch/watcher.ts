@@ -1,96 +1,98 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { FolderConfig } from '../config/config.js';
 import { HashQueue, type ReadGroup } from '../content/hash-queue.js';
-import { messageOf, systemCode } from '../lib/errors.js';
 import type { HealthCheck } from '../lib/health.js';
 import type { ItemKey } from '../state/entries.js';
-import { type FolderStatus, FolderWatch, type ScanReport } from './folder-watch.js';
-import { DirectoryEvents, type EventListener, type FsEvents } from './fs-events.js';
+import { Committer } from './committer.js';
+import type { ReadMode } from './debouncer.js';
+import { WATCH_POLICY, type WatchDeps } from './deps.js';
+import type { OpenEvents } from './folder-deps.js';
+import { type FolderStatus, FolderWatch } from './folder-watch.js';
+import { DirectoryEvents, type EventListener } from './fs-events.js';
 import type { UnmountedPart } from './mounts.js';
-import { WATCH_POLICY, type WatchDeps } from './reconciler.js';
 import { Renames } from './renames.js';
-import type { PathProblem } from './rules.js';
+import type { PathProblem } from './rules/problems.js';
+import type { ScanReport } from './scan-queue.js';
 
 export type { FolderStatus, PathProblem, ScanReport, UnmountedPart };
 
-/** What may change while it watches. */
+/** The settings that may change while the watcher runs. */
 export interface WatchSettings {
   readonly folders: readonly FolderConfig[];
-  /** Whether to watch for changes, or to find them by scans alone. */
+  /** Whether fs events are followed. If not, changes are found by scans alone. */
   readonly hints: boolean;
   readonly rescanMs: number;
 }
 
 export interface WatcherOptions
   extends WatchSettings,
-    Omit<WatchDeps, 'changed' | 'hashQueue' | 'policy' | 'renames'> {
+    Omit<WatchDeps, 'committer' | 'hashQueue' | 'policy' | 'renames'> {
   /** Reads small files. */
   readonly readGroup: ReadGroup;
   readonly policy?: Partial<WatchDeps['policy']>;
-  /** Another source of fs events. */
-  readonly openEvents?: (listener: EventListener) => FsEvents;
+  /** Opens another source of fs events. @default DirectoryEvents */
+  readonly openEvents?: OpenEvents;
 }
 
 /**
- * So many fs events in one turn of the event loop may have been more: the system's queue holds
- * 16,384 and drops the rest without a word.
+ * Number of fs events in one turn of the event loop that may be the rest of even more. The queue of
+ * the system holds 16,384 and drops the others silently.
  */
 const BURST = 10_000;
-/** The changes of so many milliseconds go to the disk together. */
-const COMMIT_MS = 50;
-/** How soon a failed commit is tried again, in ms. */
-const COMMIT_AGAIN_MS = 1_000;
-/** How often is asked whether nothing is left to do, in ms. */
+/** Time between two checks of whether work is left, in ms. */
 const IDLE_CHECK_MS = 20;
 
 /**
- * Brings what changes in the folders into state: files at rest are read and become `pending`,
- * removed ones `gone`.
+ * Brings the changes in the folders into state: files at rest are read and become `pending`,
+ * removed ones become `gone`.
  *
- * It begins with a full scan of each folder, and scans again after a time and when fs events may
- * have been lost. In between it follows fs events. One watcher is started once and stopped once;
- * `watch` may change what it watches in between.
+ * Each folder is scanned completely at the start, then after a time, and when fs events may have
+ * been lost. In between, fs events are followed. A watcher is started once and stopped once.
+ * `configure` changes what it watches in between.
  */
 export class Watcher {
   readonly #deps: WatchDeps;
+  readonly #openEvents: OpenEvents;
   readonly #stopping = new AbortController();
   #folders: ReadonlyMap<string, FolderWatch>;
   #hints: boolean;
   #eventsThisTurn = 0;
-  #saving: Promise<void> | undefined;
-  /** Why the last commit failed, if it did. */
-  #failure: unknown;
 
-  constructor(private readonly options: WatcherOptions) {
-    const { folders, hints, rescanMs, readGroup } = options;
+  constructor(options: WatcherOptions) {
+    const { clock, folders, hints, log, readGroup, rescanMs, state } = options;
     const policy = { ...WATCH_POLICY, ...options.policy, rescanMs };
-    const hashQueue = new HashQueue(readGroup, policy.readers, policy.backpressureAt);
-    const renames = new Renames(options.state, options.clock, options.log);
-    this.#deps = { ...options, policy, hashQueue, renames, changed: () => this.#changed() };
+    this.#deps = {
+      ...options,
+      policy,
+      hashQueue: new HashQueue(readGroup, policy.readers, policy.backpressureAt),
+      renames: new Renames(state, clock, log),
+      committer: new Committer(state, clock, log),
+    };
+    this.#openEvents = options.openEvents ?? ((listener) => new DirectoryEvents(listener, clock));
     this.#hints = hints;
     this.#folders = new Map(folders.map((folder) => [folder.name, this.#open(folder)]));
   }
 
-  /** Begins to watch; the first scan goes on in the background, see `idle`. */
+  /** Begins to watch. The first scan goes on in the background, see `idle`. */
   start(): void {
     for (const folder of this.#folders.values()) folder.start();
   }
 
   /**
-   * Watches other folders, or in another way, from now on. A folder that is as before goes on
-   * undisturbed; any other is let go, and one of that name begins anew with a scan. What still
-   * waits for the disk of one that was let go concludes nothing any more, should that disk ever
-   * answer.
+   * Changes the settings. An unchanged folder goes on undisturbed. Any other is stopped, and a new
+   * watch of the same name begins with a scan. A stopped watch whose disk does not answer concludes
+   * nothing, even if the disk answers later.
    */
-  watch({ folders, hints, rescanMs }: WatchSettings): void {
+  configure({ folders, hints, rescanMs }: WatchSettings): void {
     if (this.#stopping.signal.aborted) return;
     const before = this.#folders;
-    const isOther = hints !== this.#hints;
+    const areHintsChanged = hints !== this.#hints;
     this.#hints = hints;
     this.#deps.policy.rescanMs = rescanMs;
     const watches = folders.map((folder): [string, FolderWatch] => {
       const known = before.get(folder.name);
-      const stays = !isOther && known !== undefined && isDeepStrictEqual(known.folder, folder);
+      const stays =
+        !areHintsChanged && known !== undefined && isDeepStrictEqual(known.folder, folder);
       return [folder.name, stays ? known : this.#open(folder)];
     });
     this.#folders = new Map(watches);
@@ -100,109 +102,103 @@ export class Watcher {
   }
 
   /**
-   * Scans all folders, or one, whatever directory stands in its place now. Unknown folders are left
-   * out.
+   * Scans all folders; or one folder, and accepts whatever directory stands at its path now. An
+   * unknown folder is left out.
    */
   async rescan(folder?: string): Promise<readonly ScanReport[]> {
-    const chosen = [...this.#folders].filter(([name]) => folder === undefined || name === folder);
-    return await Promise.all(chosen.map(([, watch]) => watch.rescan(folder !== undefined)));
+    if (folder === undefined)
+      return await Promise.all([...this.#folders.values()].map((watch) => watch.rescan()));
+    const watch = this.#folders.get(folder);
+    return watch === undefined ? [] : [await watch.rescanAnyRoot()];
   }
 
-  /** Scans a folder as it is. Nothing of an unknown one. */
+  /** Scans a folder. Does nothing if it is unknown. */
   async scan(folder: string): Promise<void> {
     await this.#folders.get(folder)?.rescan();
   }
 
-  /**
-   * Looks at a path in its turn. @param isAsked whether it is read also when nothing says that it
-   * changed
-   */
-  lookSoon({ folder, path }: ItemKey, isAsked = true): void {
-    this.#folders.get(folder)?.deps.debouncer.look(path, isAsked);
+  /** Looks at a path in its turn. */
+  lookSoon({ folder, path }: ItemKey, read: ReadMode = 'always'): void {
+    this.#folders.get(folder)?.lookSoon(path, read);
   }
 
   /**
-   * Resolves when no scan runs, nothing settles and nothing waits to be read: all that was seen is
-   * in state and on disk.
+   * Resolves when no scan runs, nothing settles and nothing waits to be read. Everything that was
+   * seen is then in state and on disk.
    *
-   * @throws whatever `commit` failed with, when what was seen could not be brought to the disk
+   * @throws the error of the commit, if it failed
    */
   async idle(): Promise<void> {
-    const isSaving = () => this.#saving !== undefined && this.#failure === undefined;
-    const isBusy = () => isSaving() || [...this.#folders.values()].some(({ busy }) => busy);
-    while (!this.#stopping.signal.aborted && isBusy()) await this.#deps.clock.sleep(IDLE_CHECK_MS);
-    if (this.#failure !== undefined) throw this.#failure;
+    const { clock, committer } = this.#deps;
+    const isBusy = () => committer.busy || [...this.#folders.values()].some(({ busy }) => busy);
+    while (!this.#stopping.signal.aborted && isBusy()) await clock.sleep(IDLE_CHECK_MS);
+    if (committer.failure !== undefined) throw committer.failure;
   }
 
   /**
-   * Whether the root of a folder is there, so that its files say something; undefined for one that
-   * is not watched.
+   * Whether the root of a folder is there, so that its files mean something; undefined for a folder
+   * that is not watched.
    */
   folderState(folder: string): 'there' | 'missing' | undefined {
-    const root = this.#folders.get(folder)?.root;
-    return root && (root.isThere ? 'there' : 'missing');
+    const watch = this.#folders.get(folder);
+    if (watch === undefined) return undefined;
+    return watch.isThere ? 'there' : 'missing';
   }
 
   /** The path of a folder's root, links resolved; undefined for a folder that is not watched. */
   rootOf(folder: string): string | undefined {
-    return this.#folders.get(folder)?.root.real;
+    return this.#folders.get(folder)?.realPath;
   }
 
   /** The file systems, mounted below the roots of folders, that are away. */
   unmounted(): readonly UnmountedPart[] {
-    return [...this.#folders.values()].flatMap(({ mounts }) => mounts.parts);
+    return [...this.#folders.values()].flatMap(({ unmounted }) => unmounted);
   }
 
   /** Whether a file is on a file system, mounted below the root of its folder, that is away. */
   isUnmounted({ folder, path }: ItemKey): boolean {
-    return this.#folders.get(folder)?.mounts.isUnmounted(path) === true;
+    return this.#folders.get(folder)?.isUnmounted(path) === true;
   }
 
   status(): readonly FolderStatus[] {
     return [...this.#folders.values()].map((folder) => folder.status());
   }
 
-  /**
-   * Paths that could not be looked at; a limit of the system is told by the status of its folder.
-   */
+  /** Paths that could not be looked at. The limit of watches is part of `status` instead. */
   problems(): readonly PathProblem[] {
-    const folders = [...this.#folders.values()];
-    const all = folders.flatMap(({ deps, mounts }) => [...mounts.parts, ...deps.problems.list()]);
+    const all = [...this.#folders.values()].flatMap(({ problems }) => problems);
     return all.filter(({ failure }) => failure.code !== 'WATCH_LIMIT');
   }
 
-  /** What must not stand still while it watches. */
+  /** The health checks of everything that must not stop while the watcher runs. */
   get health(): readonly HealthCheck[] {
-    const ofFolders = [...this.#folders.values()].flatMap(({ deps }) => [
-      deps.health,
-      deps.opening,
-    ]);
+    const ofFolders = [...this.#folders.values()].flatMap(({ health }) => health);
     return [this.#deps.hashQueue.health, ...ofFolders];
   }
 
-  /** Ends everything, and commits what is in state. */
+  /** Stops all watches, and commits the state. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await Promise.all([...this.#folders.values()].map((folder) => folder.stop()));
-    this.#changed();
-    await this.#saving;
+    await this.#deps.committer.stop();
   }
 
   #open(folder: FolderConfig): FolderWatch {
-    const { openEvents = (listener) => new DirectoryEvents(listener, this.#deps.clock) } =
-      this.options;
-    const counted = (listener: EventListener) =>
-      openEvents((directory, name) => {
-        this.#countEvent();
-        listener(directory, name);
-      });
-    return new FolderWatch(folder, this.#deps, this.#hints ? counted : undefined);
+    const openEvents: OpenEvents = (listener) => this.#openEvents(this.#counted(listener));
+    return new FolderWatch(folder, this.#deps, this.#hints ? openEvents : undefined);
+  }
+
+  #counted(listener: EventListener): EventListener {
+    return (directory, name) => {
+      this.#countEvent();
+      listener(directory, name);
+    };
   }
 
   /**
-   * All events that the system has are delivered in one turn of the event loop. So many that its
-   * queue may have been full show that some were lost, however long the loop was held up; fewer
-   * show that none was.
+   * Counts the fs events of one turn of the event loop, in which all events that the system has are
+   * delivered. If there are so many that its queue may have been full, some were lost. If there are
+   * fewer, none was, however long the event loop was blocked.
    */
   #countEvent(): void {
     if (this.#eventsThisTurn === 0) {
@@ -212,33 +208,10 @@ export class Watcher {
     }
     this.#eventsThisTurn += 1;
     if (this.#eventsThisTurn !== BURST) return;
-    const words =
-      'Very many changes came at once, some may have been missed; all folders are scanned again.';
-    this.#deps.log.info({}, words);
+    this.#deps.log.info(
+      {},
+      'Very many changes came at once, and some may have been missed. All folders are scanned again.',
+    );
     void this.rescan();
-  }
-
-  #changed(): void {
-    this.#saving ??= this.#saveSoon();
-  }
-
-  /**
-   * What could not be written stays in state and is tried again: nobody else may commit for hours.
-   */
-  async #saveSoon(): Promise<void> {
-    const { clock, log, state } = this.#deps;
-    const { signal } = this.#stopping;
-    do {
-      await clock.sleep(this.#failure === undefined ? COMMIT_MS : COMMIT_AGAIN_MS, signal);
-      try {
-        await state.commit();
-        this.#failure = undefined;
-      } catch (error) {
-        const words = `What changed on disk cannot be recorded: ${messageOf(error)}`;
-        if (this.#failure === undefined) log.error({ code: systemCode(error) }, words);
-        this.#failure = error;
-      }
-    } while (state.figures().unsaved > 0 && !signal.aborted);
-    this.#saving = undefined;
   }
 }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { yacy } from '../../src/peer/dialects.js';
+import { yacy } from '../../src/peer/dialects/yacy.js';
 import { type BenchRow, promised, row } from './rows.js';
 import { ScaleDaemon } from './scale-daemon.js';
 import { Server } from './server.js';
@@ -84,10 +84,12 @@ async function bareWorkers(url: string, folder: string): Promise<void> {
         collection: 'bare',
         data: readFileSync(join(folder, `f${from + i}.txt`)),
       }));
-      const { type, bytes = null } = await yacy.pushBody(items, {}, url);
+      const { body, method, path } = await yacy.pushRequest(items, {}, () => url);
+      if (body === undefined) throw new Error('the push has no body');
+      const { type, bytes = null } = body;
       const headers = { 'content-type': type };
-      const answer = await fetch(new URL('/api/push_p.json', url), {
-        method: 'POST',
+      const answer = await fetch(new URL(path, url), {
+        method,
         headers,
         body: bytes,
       });

@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
-import { MirrorAlarm } from '../../src/mirror/errors.js';
+import { MirrorCondition } from '../../src/mirror/errors.js';
 import { until } from '../support/wait.js';
 import { CHROMIUM, LIMIT_MS, visit } from './chromium.js';
 import { item, mirror, NOW } from './reports.js';
@@ -102,8 +102,8 @@ describe.skipIf(CHROMIUM === undefined)('the page without a mouse', { timeout: L
   });
 
   test('asks before it takes what the peer has, and takes no for an answer', async () => {
-    const { code, message, hint } = new MirrorAlarm('TABLE_GONE', 'prices', 'the table prices');
-    const mirrors = [mirror('prices', { alarm: { code, message, hint, since: 1 } })];
+    const { code, message, hint } = new MirrorCondition('TABLE_GONE', 'prices', 'the table prices');
+    const mirrors = [mirror('prices', { condition: { code, message, hint, since: 1 } })];
     const { page, standIn } = await shown({ ...failure, status: { ...failure.status, mirrors } });
     const accept = page.getByRole('button', { name: 'Accept what the peer has of prices' });
     await accept.click();

@@ -186,7 +186,7 @@ export const SCRIPTS: Readonly<Record<string, Script>> = {
         },
         mirrorRoot: '/home/librarian/peersync/data/mirror',
         mirrors: [
-          mirror('prices', { alarm: EMPTIED }),
+          mirror('prices', { condition: EMPTIED }),
           mirror('stock', {
             conflicts: [
               { pk: '12', column: 'amount', ...CONFLICT },
@@ -251,7 +251,7 @@ export function hugeStatus(step = 0): StatusReport {
   const mirrors = Array.from({ length: 2_000 }, (_, i) =>
     mirror(`table-${String(i).padStart(4, '0')}`, {
       nextAt: NOW + i * 1_000,
-      ...(i % 100 === 3 ? { alarm: failure('X', 'It is empty.', 'Look at it.') } : {}),
+      ...(i % 100 === 3 ? { condition: failure('X', 'It is empty.', 'Look at it.') } : {}),
     }),
   );
   return statusOf(folders, {

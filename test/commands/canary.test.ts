@@ -10,9 +10,10 @@ import { checkConfig } from '../../src/config/load.js';
 import { systemClock } from '../../src/lib/clock.js';
 import { PeersyncError } from '../../src/lib/errors.js';
 import { silentLogger } from '../../src/lib/logger.js';
-import { yacyAddresses } from '../../src/peer/addresses.js';
-import { DIALECTS } from '../../src/peer/dialects.js';
+import { DIALECTS } from '../../src/peer/dialects/dialects.js';
+import { yacyAddresses } from '../../src/peer/dialects/yacy-addresses.js';
 import { PeerError } from '../../src/peer/errors.js';
+import type { Peerdoc } from '../../src/peer/peerdoc.js';
 import { packDocument } from '../../src/uplink/documents.js';
 
 const { yacy, standard } = DIALECTS;
@@ -143,47 +144,53 @@ describe('the report of a canary', () => {
   });
 });
 
-it('a canary that is confirmed is told also where later look-ups fail', async () => {
-  const urls = new Set<string>();
-  const seen = new Set<string>();
-  const late = new PeersyncError({ code: 'PEER_TIMEOUT', message: 'Too late.', hint: '' });
-  const peer: CanaryPeer = {
+/** A peer that takes everything, and whose look-ups answer with these fields besides the URL. */
+function peerShowing(lookUp: (url: string, times: number) => Partial<Peerdoc>): CanaryPeer {
+  const looked = new Map<string, number>();
+  return {
     dialect: 'standard',
     isEmbedded: false,
     detect: async () => 'standard',
-    async push(items) {
-      for (const { url } of items) urls.add(url);
-      return { results: items.map(() => ({ ok: true })), peerTime: systemClock.now() };
-    },
+    push: async (items) => ({
+      results: items.map(() => ({ ok: true })),
+      peerTime: systemClock.now(),
+    }),
     async peerdoc(query) {
       const url = 'url' in query ? query.url : '';
-      if (seen.has(url)) throw late;
-      seen.add(url);
-      return {
-        url,
-        collections: ['peersync-canary'],
-        at: systemClock.now(),
-        fields: {},
-        loadDate: systemClock.now() + 1_000,
-      };
+      const times = (looked.get(url) ?? 0) + 1;
+      looked.set(url, times);
+      const own = { url, collections: ['peersync-canary'], at: systemClock.now(), fields: {} };
+      return { ...own, loadDate: systemClock.now() + 1_000, ...lookUp(url, times) };
     },
     commitIndex: async () => {},
     remove: async () => [],
     citation: async () => {
-      throw late;
+      throw LATE;
     },
   };
+}
+
+const LATE = new PeersyncError({ code: 'PEER_TIMEOUT', message: 'Too late.', hint: '' });
+
+async function findingsAt(peer: CanaryPeer): Promise<readonly string[]> {
   const folders = [{ path: '/srv/a', collection: 'c' }];
   const config = await checkConfig({ folders, confirm: { hold: '0s' } }, '/srv/config.json');
-  const how = {
+  const { findings } = await pushCanaries(peer, canaryPlan(BASE, [], systemClock.now()), {
     config,
     timeoutMs: 10_000,
     log: silentLogger,
     signal: new AbortController().signal,
     packDocument,
-  };
-  const { findings } = await pushCanaries(peer, canaryPlan(BASE, [], systemClock.now()), how);
-  expect(findings.map(({ check, message }) => `${check}: ${message}`)).toEqual([
+  });
+  return findings.map(({ check, message }) => `${check}: ${message}`);
+}
+
+it('a confirmed canary is reported as such even if later look-ups fail', async () => {
+  const peer = peerShowing((_, times) => {
+    if (times > 1) throw LATE;
+    return {};
+  });
+  expect(await findingsAt(peer)).toEqual([
     expect.stringMatching(/^plain text: confirmed/),
     expect.stringMatching(/^PDF: confirmed/),
     expect.stringMatching(/^Word: confirmed/),
@@ -192,4 +199,19 @@ it('a canary that is confirmed is told also where later look-ups fail', async ()
     expect.stringMatching(/^non-ASCII text: confirmed/),
     expect.stringMatching(/^canaries: 6 documents stay in the peer, .*no way to remove/),
   ]);
+});
+
+it('an earlier canary at the same URL neither confirms the new one nor counts as its words', async () => {
+  const before = systemClock.now() - 60_000;
+  const confirmedAt = new Map<string, number>();
+  const peer = peerShowing((url, times) => {
+    const isOld = times === 1 || times > 2;
+    if (!isOld) confirmedAt.set(url, times);
+    return isOld ? { loadDate: before, words: 1 } : { words: 40 };
+  });
+  const findings = await findingsAt(peer);
+  expect(confirmedAt.size).toBe(6);
+  expect(findings.slice(0, 6)).toEqual(
+    Array.from({ length: 6 }, () => expect.stringMatching(/: confirmed \(loadDate: [^)]*\)$/)),
+  );
 });

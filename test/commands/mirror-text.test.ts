@@ -40,9 +40,9 @@ it.each<[Partial<MirrorReport>, string]>([
   [
     {
       name: 'a\u0007',
-      alarm: { code: 'TABLE_GONE', message: 'gone\u001b[2J', hint: 'Look.', since: NOW },
+      condition: { code: 'TABLE_GONE', message: 'gone\u001b[2J', hint: 'Look.', since: NOW },
     },
-    'a\\x07: ALARM: gone\\x1b[2J. Look.',
+    'a\\x07: NEEDS YOU: gone\\x1b[2J. Look.',
   ],
 ])('the run of a mirror that is %j is told as %s', (parts, line) => {
   expect(runLines({ ...prices, ...parts } as MirrorReport, ROOT)).toEqual([line]);

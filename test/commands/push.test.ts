@@ -7,7 +7,7 @@ import { readTarget, targetsOf, urlsToRemove } from '../../src/commands/push.js'
 import type { FolderConfig } from '../../src/config/config.js';
 import { checkConfig } from '../../src/config/load.js';
 import { silentLogger } from '../../src/lib/logger.js';
-import { standard } from '../../src/peer/dialects.js';
+import { standard } from '../../src/peer/dialects/standard.js';
 import type { UplinkPeer } from '../../src/uplink/deps.js';
 import { temporaryDirectory } from '../support/temp.js';
 

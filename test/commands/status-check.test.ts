@@ -18,9 +18,14 @@ const peerInTrouble = (kind: 'unreachable' | 'denied') => ({
   },
 });
 const quarantine = { items: { ...counts, quarantined: 1 } };
-const alarm = {
+const condition = {
   mirrors: [
-    { name: 'prices', kind: 'table' as const, path: 'prices.csv', alarm: { ...failure, since: 0 } },
+    {
+      name: 'prices',
+      kind: 'table' as const,
+      path: 'prices.csv',
+      condition: { ...failure, since: 0 },
+    },
   ],
 };
 
@@ -32,7 +37,7 @@ it.each<[string, number, Partial<StatusFacts>]>([
   ['the peer refuses the credentials', 1, { peer: peerInTrouble('denied') }],
   ['the peer does not answer', 4, { peer: peerInTrouble('unreachable') }],
   ['something is quarantined', 3, quarantine],
-  ['a mirror has an alarm', 3, alarm],
+  ['a mirror needs you', 3, condition],
   [
     'the peer does not answer, and something is quarantined',
     4,

@@ -61,7 +61,7 @@ function troubled(): StatusReport {
         name: 'prices',
         kind: 'table',
         path: 'tables/prices.csv',
-        alarm: { ...failure, message: 'no rows' },
+        condition: { ...failure, message: 'no rows' },
       },
       { name: 'stock', kind: 'table', path: 'tables/stock.csv' },
     ],
@@ -121,7 +121,7 @@ describe('the view', () => {
     );
     expect(text).toContain('In quarantine (9):');
     expect(text).toContain('  inbox/a\\x1b[31m.pdf: The peer refused it.');
-    expect(text).toMatch(/prices +never.*\n +ALARM for 1m: no rows\./);
+    expect(text).toMatch(/prices +never.*\n +NEEDS YOU for 1m: no rows\./);
     expect(text).not.toContain('stock');
   });
 

@@ -12,7 +12,7 @@ const ab = [
 ];
 
 describe('the changes between two configurations', () => {
-  it('are shown one per line, with values as the file spells them', async () => {
+  it('are listed one a line, with values as the file spells them', async () => {
     const before = await config({
       folders: ab,
       mirror: { tables: [{ table: 'prices' }], shares: [{ data: 'dump.gz', every: '1h' }] },
@@ -46,7 +46,7 @@ describe('the changes between two configurations', () => {
 describe('a running daemon whose file changed', () => {
   const auth = (username: string) => ({ auth: { username, password: { env: 'SECRET' } } });
 
-  it('applies everything but the peer and the directory of the state, and names those keys', async () => {
+  it('applies everything but the peer and the state directory, and names the keys that need a restart', async () => {
     const running = await config();
     const wanted = await config({
       peer: { url, timeouts: { total: '9m' }, maxAnswer: '1 MiB' },
@@ -71,20 +71,17 @@ describe('a running daemon whose file changed', () => {
       { tls: { ca: 'new.pem' } },
       'peer.tls.ca',
     ],
-  ])(
-    'takes other %s at once, and none that are for another peer',
-    async (_, before, after, key) => {
-      const [peer, other] = ['https://peer.example', 'https://other.example'];
-      const running = await config({ peer: { url: peer, ...before } });
-      const wanted = await config({ peer: { url: peer, ...after } });
-      expect(await reloaded(running, wanted)).toEqual({ config: wanted, restart: [] });
-      const later = await reloaded(running, await config({ peer: { url: other, ...after } }));
-      expect(later.config.peer).toEqual(running.peer);
-      expect([...later.restart].sort()).toEqual([key, 'peer.url']);
-      const without = await config({ peer: { url: peer } });
-      expect((await reloaded(running, without)).config.peer).toEqual(without.peer);
-    },
-  );
+  ])('applies new %s at once, unless they are for another peer', async (_, before, after, key) => {
+    const [peer, other] = ['https://peer.example', 'https://other.example'];
+    const running = await config({ peer: { url: peer, ...before } });
+    const wanted = await config({ peer: { url: peer, ...after } });
+    expect(await reloaded(running, wanted)).toEqual({ config: wanted, restart: [] });
+    const later = await reloaded(running, await config({ peer: { url: other, ...after } }));
+    expect(later.config.peer).toEqual(running.peer);
+    expect([...later.restart].sort()).toEqual([key, 'peer.url']);
+    const without = await config({ peer: { url: peer } });
+    expect((await reloaded(running, without)).config.peer).toEqual(without.peer);
+  });
 
   it('refuses a folder that contains the state directory still in use', async () => {
     const running = await config({ state: { dir: 'data/state' } });
@@ -96,7 +93,9 @@ describe('a running daemon whose file changed', () => {
     await expect(reloaded(running, wanted)).rejects.toMatchObject({
       code: 'CONFIG_NEEDS_RESTART',
       exitCode: 2,
-      message: expect.stringMatching(/for state\.dir cannot change while peersync runs:\n {2}\S/),
+      message: expect.stringMatching(
+        /because state\.dir cannot change while peersync runs:\n {2}\S/,
+      ),
     });
   });
 });

@@ -34,7 +34,7 @@ describe('the documentation of the configuration', () => {
 });
 
 describe('the JSON Schema', () => {
-  it('accepts and refuses the same values as loading', () => {
+  it('accepts and refuses the same values as loading does', () => {
     // The validator in this test supports only patterns without the "u" that JSON Schema demands.
     const plain = JSON.stringify(jsonSchema()).replaceAll('\\\\p{L}\\\\p{M}\\\\p{N}', 'a-z');
     const schema = z.fromJSONSchema(JSON.parse(plain));

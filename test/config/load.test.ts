@@ -38,7 +38,7 @@ describe('a configuration', () => {
     expect(config.folders[0]).toMatchObject({ ignore: [], ignoreDefaults: true });
   });
 
-  it('has its paths seen from the file and its URLs in normal form, and needs no secret to be read', async () => {
+  it('gets absolute paths and normalised URLs when it is loaded, and no secret is read', async () => {
     const rules = [{ match: 'drafts/', collection: 'entwürfe' }];
     const folder = {
       path: '../up/',
@@ -65,7 +65,7 @@ describe('a configuration', () => {
     });
   });
 
-  it('may have paths in the home of the user, and in directories whose names begin with a tilde', async () => {
+  it('may have paths in the home directory, and in directories whose names begin with a tilde', async () => {
     const folders = [
       { path: '~/notes', collection: 'c' },
       { path: '~else/x', collection: 'c' },
@@ -91,7 +91,7 @@ describe('a configuration', () => {
     });
   });
 
-  it('cannot be changed once it is loaded', async () => {
+  it('is frozen after loading', async () => {
     const config = await load({ folders: [inbox] });
     expect(() => Object.assign(config.folders[0] ?? {}, { settle: 0 })).toThrow(TypeError);
     expect(() => Object.assign(config.push.backoff, { min: 0 })).toThrow(TypeError);
@@ -117,13 +117,13 @@ describe('a configuration file', () => {
   const broken = () => written('{\n  "folders": [],\n}').file;
 
   it.each<[string, () => string, string, string]>([
-    ['is missing', missing, 'CONFIG_MISSING', 'There is no configuration file'],
+    ['is missing', missing, 'CONFIG_MISSING', 'does not exist'],
     ['is a directory', temporaryDirectory, 'CONFIG_UNREADABLE', 'it is a directory'],
     ['cannot be reached', link, 'CONFIG_UNREADABLE', 'ELOOP'],
     ['is huge', huge, 'CONFIG_UNREADABLE', 'larger than 1 MiB'],
     ['is not UTF-8', latin1, 'CONFIG_UNREADABLE', 'not text in UTF-8'],
     ['is not JSON', broken, 'CONFIG_SYNTAX', 'line 2, column 16: a comma before "}"'],
-  ])('that %s says so', async (_, make, code, words) => {
+  ])('that %s is reported with the reason', async (_, make, code, words) => {
     const error = await configErrorOf(loadConfig(make()));
     expect(error).toMatchObject({ code, exitCode: 2, message: expect.stringContaining(words) });
     if (code === 'CONFIG_MISSING') expect(error.hint).toContain('peersync init');
@@ -131,8 +131,8 @@ describe('a configuration file', () => {
   });
 });
 
-describe('a value that is wrong', () => {
-  it('is told with its key, what stands there and what would be right, all at once', async () => {
+describe('an invalid value', () => {
+  it('is reported with its key, the value found and a valid one, together with all others', async () => {
     const config = {
       folders: [
         { ...inbox, settle: '2 parsecs' },
@@ -152,7 +152,7 @@ describe('a value that is wrong', () => {
     ]);
   });
 
-  it('is told once, for machines too, and the input is left as it was given', async () => {
+  it('is reported once, also in the details for programs, and the input is not changed', async () => {
     expect(await problems(withValue('folders[0].name', ''))).toHaveLength(1);
     const input = { folders: [{ ...inbox, settle: '2d' }] };
     const before = structuredClone(input);
@@ -175,7 +175,7 @@ describe('a value that is wrong', () => {
       { folders: [{ collection: 'c', path: '/' }] },
       'folders[0].name: received ""; expected a name',
     ],
-  ])('%j is answered by %j', async (config, start) => {
+  ])('in the file %j is reported as %j', async (config, start) => {
     expect((await problems(config)).map((line) => line.slice(0, start.length))).toContain(start);
   });
 
@@ -227,22 +227,22 @@ describe('a value that is wrong', () => {
     ['status.token', { env: 'A', file: 'b' }, ': received an object; expected exactly one of'],
     ['folders[0].settle', 'x'.repeat(500), `: received "${'x'.repeat(80)}…"; expected`],
     ['peer.url', 'localhost:8090', ': received "localhost:8090"; expected "embedded" or'],
-    ['push.maxItms', 3, ': received an unknown key; expected "maxItems": did you mean that?'],
-    ['folders[0].settel', '1s', ': received an unknown key; expected "settle": did you mean that?'],
-    ['settle', '1s', ': received an unknown key; expected it at folders[].settle'],
-    ['status.port', 8395, ': received an unknown key; expected "listen": did you mean that?'],
-    ['peer.host', 'h', ': received an unknown key; expected "url": did you mean that?'],
-    ['folders[0].dir', 'x', ': received an unknown key; expected "path": did you mean that?'],
-    ['password', 'x', ': received an unknown key; expected it at peer.auth.password'],
+    ['push.maxItms', 3, ': received an unknown key; expected "maxItems"'],
+    ['folders[0].settel', '1s', ': received an unknown key; expected "settle"'],
+    ['settle', '1s', ': received an unknown key; expected that key at folders[].settle'],
+    ['status.port', 8395, ': received an unknown key; expected "listen"'],
+    ['peer.host', 'h', ': received an unknown key; expected "url"'],
+    ['folders[0].dir', 'x', ': received an unknown key; expected "path"'],
+    ['password', 'x', ': received an unknown key; expected that key at peer.auth.password'],
     ['state', { 'a b': 1 }, '["a b"]: received an unknown key; expected one of "dir", "keepGone"'],
-  ])('%s that is %j is answered by %j', async (key, value, rest) => {
+  ])('in %s, %j, is reported as %j', async (key, value, rest) => {
     const start = `${key}${rest}`;
     expect(
       (await problems(withValue(key, value))).map((line) => line.slice(0, start.length)),
     ).toEqual([start]);
   });
 
-  it('is an unknown key also where JavaScript gives its name a meaning', async () => {
+  it('may be an unknown key whose name has a meaning in JavaScript', async () => {
     const lines = await problems('{"folders":[{"path":"x","collection":"x"}],"__proto__":{}}');
     expect(lines).toEqual([
       expect.stringMatching(/^__proto__: received an unknown key; expected one of/),
@@ -277,7 +277,7 @@ describe('a secret in the wrong place', () => {
   });
 });
 
-describe('what contradicts itself', () => {
+describe('a contradiction', () => {
   const two = (a: object, b: object) => ({
     folders: [
       { collection: 'a', ...a },
@@ -291,15 +291,19 @@ describe('what contradicts itself', () => {
     [
       'name',
       two({ path: 'a/docs' }, { path: 'b/docs' }),
-      'received "docs"; expected a name that folders[0]',
+      'received "docs"; expected another name than that of folders[0]',
     ],
-    ['path', named('a', './b/../a'), 'apart from folders[0].path'],
-    ['path', named('a', 'a/b'), 'apart from folders[0].path'],
-    ['path', named('a/b/c', 'a'), 'apart from folders[0].path'],
-    ['url', urls('https://x.org/a/', 'https://X.org/a'), 'apart from folders[0].url'],
-    ['url', urls('https://x.org/', 'https://x.org/a/'), 'apart from folders[0].url'],
-    ['url', urls('https://x.org/%61/b/', 'https://x.org/a/'), 'apart from folders[0].url'],
-  ])('the %s of a folder that overlaps with that of another: %j', async (key, config, words) => {
+    ['path', named('a', './b/../a'), 'does not overlap with folders[0].path'],
+    ['path', named('a', 'a/b'), 'does not overlap with folders[0].path'],
+    ['path', named('a/b/c', 'a'), 'does not overlap with folders[0].path'],
+    ['url', urls('https://x.org/a/', 'https://X.org/a'), 'does not overlap with folders[0].url'],
+    ['url', urls('https://x.org/', 'https://x.org/a/'), 'does not overlap with folders[0].url'],
+    [
+      'url',
+      urls('https://x.org/%61/b/', 'https://x.org/a/'),
+      'does not overlap with folders[0].url',
+    ],
+  ])('between the %s of two folders is reported: %j', async (key, config, words) => {
     const [line, second] = await problems(config);
     expect(line?.startsWith(`folders[1].${key}: received `)).toBe(true);
     expect(line).toContain(words);
@@ -308,41 +312,41 @@ describe('what contradicts itself', () => {
 
   const pushed = { username: 'admin', password: { file: 'inbox/password' } };
   it.each([
-    ['state.dir', 'inbox/state', 'state.dir', 'neither may lie within the other'],
-    ['state.dir', '/', 'state.dir', 'neither may lie within the other'],
-    ['mirror.root', 'inbox', 'mirror.root', 'neither may lie within the other'],
-    ['mirror.root', './data/state/mirror', 'mirror.root', 'neither may lie within the other'],
-    ['peer.embedded.dir', 'inbox/peer', 'peer.embedded.dir', 'neither may lie within the other'],
+    ['state.dir', 'inbox/state', 'state.dir', 'neither may contain the other'],
+    ['state.dir', '/', 'state.dir', 'neither may contain the other'],
+    ['mirror.root', 'inbox', 'mirror.root', 'neither may contain the other'],
+    ['mirror.root', './data/state/mirror', 'mirror.root', 'neither may contain the other'],
+    ['peer.embedded.dir', 'inbox/peer', 'peer.embedded.dir', 'neither may contain the other'],
     [
       'peer.auth',
       pushed,
       'peer.auth.password.file',
-      'outside of folders[0].path: it would be pushed',
+      'outside of folders[0].path: files there are pushed',
     ],
-    ['peer.dialect', 'yacy', 'peer.dialect', 'give the URL of your YaCy peer in peer.url'],
+    ['peer.dialect', 'yacy', 'peer.dialect', 'for a YaCy, give its URL in peer.url'],
     [
       'confirm.hold',
       '10m',
       'confirm.hold',
-      'less than confirm.timeout, "10m" unless given: nothing',
+      'less than confirm.timeout ("10m" by default): otherwise nothing',
     ],
-    ['push.backoff.min', '1h', 'push.backoff.min', 'at most push.backoff.max, "5m" unless given'],
-  ])('%s that is %j', async (key, value, told, words) => {
+    ['push.backoff.min', '1h', 'push.backoff.min', 'at most push.backoff.max ("5m" by default)'],
+  ])('with another key is reported: %s is %j', async (key, value, told, words) => {
     const [line] = await problems(withValue(key, value));
     expect(line?.startsWith(`${told}: received `)).toBe(true);
     expect(line).toContain(words);
   });
 
-  it('two folders that overlap through a symbolic link', async () => {
+  it('between two folders that overlap through a symbolic link is reported', async () => {
     const { directory, file } = written(two({ path: 'real' }, { path: 'link/sub' }));
     mkdirSync(join(directory, 'real'));
     symlinkSync('real', join(directory, 'link'));
     expect((await configErrorOf(loadConfig(file))).message).toMatch(
-      /folders\[1\]\.path: received ".*link\/sub" \(which is ".*real\/sub"\); expected a directory apart/,
+      /folders\[1\]\.path: received ".*link\/sub" \(which is ".*real\/sub"\); expected a directory that does not overlap/,
     );
   });
 
-  it('but neither names of which one begins with the other, nor an embedded peer that is not used', async () => {
+  it('is not seen in names that begin alike, or in an embedded peer that is not used', async () => {
     expect((await load(two({ path: 'docs' }, { path: 'docs2' }))).folders).toHaveLength(2);
     expect((await load(urls('https://x/a', 'https://x/ab'))).folders).toHaveLength(2);
     const peer = { url: 'http://localhost:8090', embedded: { dir: 'inbox/peer' } };

@@ -10,7 +10,7 @@ const load = async (mirror: object) => (await setup.load({ folders, mirror })).m
 const problems = (mirror: object) => setup.problems({ folders, mirror });
 
 describe('mirrors', () => {
-  it('need only the thing that they follow: names and paths have defaults', async () => {
+  it('need only what they follow: names and paths have defaults', async () => {
     const { shares, tables, citations } = await load({
       shares: [{ data: 'list.txt', c: 'lists' }, { data: 'list.txt' }, { data: '*.gz', c: 'dump' }],
       tables: [{ table: 'prices' }, { table: 'stock-*', format: 'ndjson' }],
@@ -27,7 +27,7 @@ describe('mirrors', () => {
     ]);
   });
 
-  it('may be edited if columns, order, a pattern and deletes are configured', async () => {
+  it('may be two-way together with columns, an order, a pattern and deletes', async () => {
     const edit = { edit: true, deletes: true, columns: ['a', 'b'], sortBy: ['a'], format: 'json' };
     expect((await load({ tables: [{ table: 'prices-*', ...edit }] })).tables[0]).toMatchObject(
       edit,
@@ -47,7 +47,7 @@ describe('mirrors', () => {
   ])('must not share a name: %s', async (_, mirror, key, other) => {
     const [line, second] = await problems(mirror);
     expect(line).toMatch(`mirror.${key}[0].name: received "`);
-    expect(line).toMatch(`"; expected a name that mirror.${other}[0] does not have`);
+    expect(line).toMatch(`"; expected another name than that of mirror.${other}[0]`);
     expect(second).toBeUndefined();
   });
 
@@ -77,7 +77,7 @@ describe('mirrors', () => {
     const [line, second] = await problems(mirror);
     expect(line?.slice(0, key.length + 13)).toBe(`mirror.${key}.path:`);
     expect(line).toMatch(
-      /received ".*"; expected a path apart from that of mirror\..*the same file$/,
+      /received ".*"; expected another path than that of mirror\..*the same file$/,
     );
     expect(second).toBeUndefined();
   });
@@ -108,8 +108,8 @@ describe('mirrors', () => {
       'path: received "x/{name}.csv"; expected a path with no variable but "{table}"',
     ],
     [{ edit: true, neutralise: true }, 'neutralise: received true; expected false beside "edit"'],
-    [{ edit: true, search: 'x' }, 'search: received "x"; expected nothing beside "edit"'],
-    [{ edit: true, count: 5 }, 'count: received 5; expected nothing beside "edit"'],
+    [{ edit: true, search: 'x' }, 'search: received "x"; expected no "search" beside "edit"'],
+    [{ edit: true, count: 5 }, 'count: received 5; expected no "count" beside "edit"'],
     [{ edit: true, format: 'xml' }, 'format: received "xml"; expected "csv", "json" or "ndjson"'],
     [{ deletes: true }, 'deletes: received true; expected false, or "edit": true beside it'],
     [
@@ -122,7 +122,7 @@ describe('mirrors', () => {
     ],
     [{ columns: ['pk', 'b'] }, 'columns: received a list; expected columns without "pk"'],
     [{ columns: ['b', 'c', 'b'] }, 'columns: received a list; expected each column once'],
-  ])('the table %j is answered by %j', async (table, rest) => {
+  ])('of the table %j are refused: %j', async (table, rest) => {
     const told = await problems({ tables: [{ table: 'a', ...table }] });
     expect(told).toEqual([expect.stringContaining(`mirror.tables[0].${rest}`)]);
   });
@@ -130,9 +130,9 @@ describe('mirrors', () => {
   it.each([
     ['path', 'c/{folder}.json', 'a path with "{path}" in it'],
     ['path', 'c/{path}/{url}', 'a path with no variables but "{folder}" and "{path}"'],
-    ['folder', 'inbx', '"inbox": did you mean that?'],
+    ['folder', 'inbx', 'a watched folder, perhaps "inbox"'],
     ['folder', 'elsewhere', 'the name of a watched folder: "inbox", "archive"'],
-  ])('citations whose %s is %s are answered by %j', async (key, value, expected) => {
+  ])('of citations whose %s is %s are refused: %j', async (key, value, expected) => {
     const told = `mirror.citations[0].${key}: received "${value}"; expected ${expected}`;
     expect(await problems({ citations: [{ folder: 'inbox', [key]: value }] })).toEqual([
       expect.stringContaining(told),
@@ -141,7 +141,9 @@ describe('mirrors', () => {
 
   it('must not need a file at a path that another needs as a directory', async () => {
     expect(await problems({ shares: [{ data: 'a/b' }, { data: 'a' }] })).toEqual([
-      expect.stringMatching(/^mirror\.shares\[1\]\.path: .*a file cannot be a directory$/),
+      expect.stringMatching(
+        /^mirror\.shares\[1\]\.path: .*a directory where the other writes a file$/,
+      ),
     ]);
   });
 });

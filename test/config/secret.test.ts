@@ -34,7 +34,7 @@ describe('a secret', () => {
     ['hunter2\r\n', 'hunter2'],
     ['hunter2\n\n', 'hunter2\n'],
     ['pässwörd🎉\n', 'pässwörd🎉'],
-  ])('in a file, %j, loses one line break at its end and nothing else', async (content, secret) => {
+  ])('in a file, %j, is used without one line break at its end', async (content, secret) => {
     expect(await resolveSecret({ file: secretFile(content) }, {})).toBe(secret);
   });
 
@@ -82,14 +82,14 @@ describe('a secret that cannot be read', () => {
       'SECRET_UNREADABLE',
       '',
     ],
-  ])('leads to an error that does not contain it: %s', async (_, secret, code, words) => {
+  ])('causes an error that does not contain it: %s', async (_, secret, code, words) => {
     const error = await configErrorOf(resolveSecret(secret(), {}));
     expect(error).toMatchObject({ code, exitCode: 2, message: expect.stringContaining(words) });
     expect(inspect(error)).not.toContain('hunter2');
   });
 });
 
-it('the place of a secret is shown with its key', () => {
+it('a message names the place of a secret with its key', () => {
   const place = (secret: Parameters<typeof secretPlace>[0]) => secretPlace(secret, 'status.token');
   expect(place({ file: '/etc/to\u202eken' })).toBe(
     'in the file `/etc/to\\u202eken` (`status.token.file`)',

@@ -25,7 +25,7 @@ describe('the URL of a document', () => {
     expect(documentUrl(base, path)).toBe(base + end);
   });
 
-  it('differs for all files whose names differ by more than Unicode normalisation', () => {
+  it('is different for two files unless their names differ only by Unicode normalisation', () => {
     fc.assert(
       fc.property(relativePath, relativePath, (a, b) => {
         const same = a.normalize('NFC') === b.normalize('NFC');
@@ -34,7 +34,7 @@ describe('the URL of a document', () => {
     );
   });
 
-  it('is not changed by a URL parser, with any base, and gives the path back in NFC', () => {
+  it('is not changed by a URL parser, and gives back the path in NFC', () => {
     fc.assert(
       fc.property(fc.constantFrom(...bases), relativePath, (anyBase, path) => {
         const url = documentUrl(anyBase, path);
@@ -66,7 +66,7 @@ describe('the base of a folder', () => {
 
   // `URL.canParse` of Node 20 reads Latin-1 as UTF-8 once V8 has compiled its caller, after some
   // thousand calls.
-  it('stays the same however often it is computed', () => {
+  it('is the same after many calls', () => {
     const forms = Array.from({ length: 30_000 }, () => normaliseBase('https://bücher.example'));
     expect(new Set(forms)).toEqual(new Set(['https://xn--bcher-kva.example/']));
   });
@@ -88,11 +88,11 @@ describe('the base of a folder', () => {
     'mailto:a@b',
     'javascript://x/',
     'data:text/plain,x',
-  ])('is refused as %j', (given) => {
+  ])('is refused: %j', (given) => {
     expect(normaliseBase(given)).toBeUndefined();
   });
 
-  it('is a file URL for a directory, equal to that of other programs', () => {
+  it('is the same file URL of a directory as in other programs', () => {
     expect(fileBase('/')).toBe('file:///');
     expect(fileBase('/srv/my docs/100%#')).toBe(`${pathToFileURL('/srv/my docs/100%#').href}/`);
   });
@@ -111,7 +111,7 @@ describe('the URL of the peer', () => {
     'http://x/?a',
     'http://x/#',
     'http://x y/',
-  ])('is refused as %j', (given) => {
+  ])('is refused: %j', (given) => {
     expect(normalisePeerUrl(given)).toBeUndefined();
   });
 });

@@ -92,12 +92,12 @@ describe('a reload', () => {
     const parts = { code: 'CONFIG_INVALID', hint: 'Mend it.' };
     holds.load = new PeersyncError({
       ...parts,
-      message: 'c.json has 2 problems:\n  push: one\n  watch: two',
+      message: 'c.json has 2 errors:\n  push: one\n  watch: two',
     });
     await expect(reloading.reload()).rejects.toBe(holds.load);
     const refused = {
       ...parts,
-      message: 'c.json has 2 problems: push: one; watch: two',
+      message: 'c.json has 2 errors: push: one; watch: two',
       at: 2_000,
     };
     expect(current.report).toEqual({ takenUpAt: 1_000, refused });

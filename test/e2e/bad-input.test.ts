@@ -60,7 +60,7 @@ describe('a configuration', () => {
     [
       'has folders that overlap',
       { folders: [...folders, { path: './a/b', collection: 'b' }] },
-      [/lie within/],
+      [/may contain the other/],
     ],
     [
       'has a password in it',

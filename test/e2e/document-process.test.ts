@@ -7,7 +7,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/lib/clock.js';
 import { type Frame, FrameReader } from '../../src/lib/frames.js';
 import { silentLogger } from '../../src/lib/logger.js';
-import { DIALECTS } from '../../src/peer/dialects.js';
+import { DIALECTS } from '../../src/peer/dialects/dialects.js';
 import type { DocumentRequest } from '../../src/uplink/document-answer.js';
 import { DocumentProcesses } from '../../src/uplink/document-processes.js';
 import type { DocumentOrder } from '../../src/uplink/documents.js';

@@ -83,7 +83,7 @@ async function execute(words: readonly string[], cwd: string): Promise<Ended> {
  * wrong usage.
  */
 const RIGHT_USAGE =
-  /no terminal to ask on|wait for your approval|has no alarm|is there already|nothing of it is forgotten/;
+  /no terminal to ask on|wait for your approval|reports nothing that could be accepted|is there already|nothing of it is forgotten/;
 
 function expectAccepted(line: string, { code, stderr, stdout }: Ended): void {
   const what = `${line}\n${stdout}\n${stderr}`;

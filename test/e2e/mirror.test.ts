@@ -45,7 +45,9 @@ it('once brings tables, shared objects and citations up to date, and writes noth
   for (const name of ['one.txt', 'two.txt']) site.drop(`inbox/${name}`, `${SENTENCE}\n\n${name}`);
   expect(await site.json('once')).toMatchObject({
     code: 0,
-    lines: [{ items: { confirmed: 2 }, mirrors: { current: 5, changed: 4, alarms: 0, failed: 0 } }],
+    lines: [
+      { items: { confirmed: 2 }, mirrors: { current: 5, changed: 4, conditions: 0, failed: 0 } },
+    ],
   });
   expect(mirrored('tables/prices.csv')).toBe('pk,price\napple,3\n');
   await site.run('table', 'set', 'prices', '--pk', 'acorn', 'weight=1', 'colour=green', 'price=2');
@@ -99,7 +101,7 @@ it('check says whether the peer has what is mirrored, and whether the files can 
   );
 });
 
-it('an alarm keeps the file, ends once with 3, is shown by status, and waits for accept', async () => {
+it('a condition keeps the file, ends once with 3, is shown by status, and waits for accept', async () => {
   site.configure({ mirror: { tables: [{ table: 'rents' }], shares: [{ data: 'a.txt' }] } });
   share('a.txt', 'a');
   await site.run('table', 'set', 'rents', '--pk', 'apple', 'price=3');
@@ -108,22 +110,22 @@ it('an alarm keeps the file, ends once with 3, is shown by status, and waits for
   await site.run('table', 'delete-rows', 'rents', 'apple', 'pear', '--yes');
   rmSync(join(site.peer.data, 'shares', 'a.txt'));
 
-  const alarmed = await site.run('once');
-  expect(alarmed).toMatchObject({ code: 3, stderr: '' });
-  expect(alarmed.stdout).toContain('2 alarms');
-  expect(alarmed.stdout).toMatch(
-    /rents: ALARM: The peer shows no rows of .*peersync mirror accept rents/,
+  const reported = await site.run('once');
+  expect(reported).toMatchObject({ code: 3, stderr: '' });
+  expect(reported.stdout).toContain('2 need you');
+  expect(reported.stdout).toMatch(
+    /rents: NEEDS YOU: The peer shows no rows of .*peersync mirror accept rents/,
   );
   expect(mirrored('tables/rents.csv')).toContain('apple,3');
   expect(mirrored('shares/a.txt')).toBe('a');
   const { lines } = await site.json<StatusReport>('status');
-  expect(lines[0]?.mirrors.map(({ name, alarm }) => [name, alarm?.code])).toEqual([
+  expect(lines[0]?.mirrors.map(({ name, condition }) => [name, condition?.code])).toEqual([
     ['a.txt', 'SHARE_GONE'],
     ['rents', 'TABLE_EMPTY'],
   ]);
   const { stdout } = await site.run('status');
   expect(stdout).toMatch(
-    /^rents +\S.* ago +\S.* ago +2 +\d+ B +tables\/rents.csv\n {2}ALARM for .*: The peer shows no rows/m,
+    /^rents +\S.* ago +\S.* ago +2 +\d+ B +tables\/rents.csv\n {2}NEEDS YOU for .*: The peer shows no rows/m,
   );
 
   expect(await site.json<MirrorReport>('mirror', 'accept', 'rents')).toMatchObject({

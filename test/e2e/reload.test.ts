@@ -197,7 +197,7 @@ describe('a running daemon that reads its configuration anew', () => {
     writeFileSync(site.config, good);
     const told = (await site.run('status')).stdout;
     expect(told).toMatch(
-      /^config +The changed configuration was refused.* problems: .*push\.concurrency/m,
+      /^config +The changed configuration was refused.* errors: .*push\.concurrency/m,
     );
     expect((await site.run('reload')).stdout).toBe('Nothing changed.\n');
     expect((await site.status()).configuration).not.toHaveProperty('refused');

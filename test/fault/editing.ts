@@ -3,7 +3,7 @@
 import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { systemClock } from '../../src/lib/clock.js';
-import { openMirrors } from '../support/mirrors.js';
+import { openMirrors } from '../support/mirror-world.js';
 
 const [baseUrl = '', directory = '', lock = ''] = process.argv.slice(2);
 
@@ -34,9 +34,9 @@ const { mirrors } = await openMirrors({
 });
 console.log('ready');
 for (let round = 1; ; round += 1) {
-  for await (const { alarm, failure } of mirrors.run(undefined)) {
+  for await (const { condition, failure } of mirrors.run(undefined)) {
     // Between a commit and its reading back another client may have been there.
-    const unexpected = alarm ?? (failure?.code === 'PEER_NOT_DONE' ? undefined : failure);
+    const unexpected = condition ?? (failure?.code === 'PEER_NOT_DONE' ? undefined : failure);
     if (unexpected !== undefined) throw new Error(unexpected.message);
   }
   console.log(`round ${round}`);

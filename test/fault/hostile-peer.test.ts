@@ -5,7 +5,7 @@ import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { MirrorReport } from '../../src/mirror/record.js';
 import { MARKER } from '../../src/mirror/target-path.js';
 import { Running } from '../support/cli.js';
-import { type MirrorsSetting, openMirrors } from '../support/mirrors.js';
+import { openMirrors, type ServerSetting } from '../support/mirror-world.js';
 import { answering, type Behaviour, type Call, halfAnAnswer } from '../support/scripted-peer.js';
 import { Site } from '../support/site.js';
 import { until } from '../support/wait.js';
@@ -53,7 +53,7 @@ function contents(directory: string): Map<string, string> {
 }
 
 /** Mirrors of this peer. @returns what runs all of them once */
-async function mirrored(setting: Partial<MirrorsSetting>): Promise<() => Promise<MirrorReport[]>> {
+async function mirrored(setting: Partial<ServerSetting>): Promise<() => Promise<MirrorReport[]>> {
   const baseUrl = site.proxy.url;
   const { mirrors, close } = await openMirrors({ baseUrl, directory: site.directory, ...setting });
   onTestFinished(close);
@@ -89,7 +89,7 @@ it('names from a hostile peer do not lead out of the root, however they are writ
   const isElsewhere = (path: string) => !/^(mirror|state)\//.test(path);
   const before = [...contents(site.directory).keys()].filter(isElsewhere);
   const reports = await run();
-  expect(reports.flatMap(({ failure, alarm }) => failure ?? alarm ?? [])).toEqual([]);
+  expect(reports.flatMap(({ failure, condition }) => failure ?? condition ?? [])).toEqual([]);
   const files = contents(root);
   for (const { name, path } of reports) expect(name === '*' || files.has(path)).toBe(true);
   // No two of them are one file where case or Unicode's forms do not count.
@@ -153,7 +153,7 @@ it.each(HOSTILE)('a mirror keeps what it had when it gets %s', async (_, hostile
   const tables = [{ table: 'prices', maxSize }];
   const run = await mirrored({ tables, shares: [{ data: 'report.pdf', maxSize }] });
   const troubles = (reports: readonly MirrorReport[]) =>
-    reports.flatMap(({ alarm, failure }) => alarm ?? failure ?? []);
+    reports.flatMap(({ condition, failure }) => condition ?? failure ?? []);
   expect(troubles(await run())).toEqual([]);
   const before = contents(root);
   expect([...before.keys()].sort()).toEqual(['shares/report.pdf', 'tables/prices.csv']);
@@ -185,7 +185,7 @@ describe('the mirror command', () => {
     site.proxy.behaviour = json({ table: 'prices', columns: ['a'], rows: [] });
     expect(await site.json('mirror')).toMatchObject({
       code: 3,
-      lines: [{ alarm: { code: 'TABLE_EMPTY' } }],
+      lines: [{ condition: { code: 'TABLE_EMPTY' } }],
     });
   });
 

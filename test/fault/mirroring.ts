@@ -1,6 +1,6 @@
 // Mirrors a table and a share of a peer without end, as fast as it can. Arguments: the peer's URL,
 // a directory.
-import { openMirrors } from '../support/mirrors.js';
+import { openMirrors } from '../support/mirror-world.js';
 
 console.log('loaded');
 const [baseUrl = '', directory = ''] = process.argv.slice(2);
@@ -15,8 +15,8 @@ mirrors.start((error) => {
 });
 console.log('ready');
 for (;;) {
-  for await (const { name, alarm, failure, changed } of mirrors.run(undefined)) {
-    const unexpected = alarm ?? failure;
+  for await (const { name, condition, failure, changed } of mirrors.run(undefined)) {
+    const unexpected = condition ?? failure;
     if (unexpected !== undefined) throw new Error(`${name}: ${unexpected.message}`);
     if (changed) console.log(`changed ${name}`);
   }

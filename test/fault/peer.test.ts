@@ -66,9 +66,9 @@ describe.concurrent('check', () => {
       'another',
       answering(404, 'nginx'),
       1,
-      /^dialect: .* has neither .*yacydoc\.xml nor .*peerdoc\.html/,
+      /^dialect: .* has no page of a peer .*yacydoc\.xml.*peerdoc\.html/,
     ],
-    ['stack-trace', answering(200, STACK_TRACE), 1, /^dialect: .* shows a document in neither/],
+    ['stack-trace', answering(200, STACK_TRACE), 1, /^dialect: .* shows a document in none/],
   ];
 
   it.each(CHECKS)('tells a peer that is %s, and what to do', async (_, behaviour, code, says) => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { inSlices, inTurns, Pace, Yielder } from '../../src/lib/slices.js';
+import { inSlices, Pace, withPauses, Yielder } from '../../src/lib/slices.js';
 
 /** Counts the turns of the event loop during `work`. */
 async function turnsDuring(work: () => Promise<void>): Promise<number> {
@@ -29,7 +29,7 @@ describe('long work in slices', () => {
   it('has all items one by one', async () => {
     const items: number[] = [];
     const turns = await turnsDuring(async () => {
-      for await (const item of inTurns(new Set([1, 2, 3]), 1)) items.push(item);
+      for await (const item of withPauses(new Set([1, 2, 3]), 1)) items.push(item);
     });
     expect(items).toEqual([1, 2, 3]);
     expect(turns).toBe(3);

@@ -6,8 +6,9 @@ import { MARKER } from '../../src/mirror/target-path.js';
 import type { Citation } from '../../src/peer/citation.js';
 import { lifeOf, pendingRecord } from '../state/records.js';
 import { FakeClock } from '../support/fake-clock.js';
+import { FakePeer, peerError } from '../support/mirror-peer.js';
+import { MirrorWorld } from '../support/mirror-world.js';
 import { until } from '../support/wait.js';
-import { Engine, FakePeer, peerError } from './engine.js';
 
 const MINUTE = 60_000;
 const DAY = 86_400_000;
@@ -20,22 +21,22 @@ const manyPaths = (count: number) =>
 /** A folder of confirmed items, which the peer knows, and the mirror of their citations. */
 class Folder {
   readonly peer = new FakePeer();
-  readonly engine: Engine;
+  readonly world: MirrorWorld;
 
   constructor(readonly clock: Clock = systemClock) {
-    this.engine = new Engine(this.peer, clock);
+    this.world = new MirrorWorld(this.peer, { clock });
   }
 
   static async open(paths: readonly string[], more: object = {}, clock?: Clock): Promise<Folder> {
     const folder = new Folder(clock);
-    await folder.engine.open({ citations: [{ folder: 'inbox', ...more }] });
+    await folder.world.open({ citations: [{ folder: 'inbox', ...more }] });
     for (const path of paths) folder.confirm(path);
     return folder;
   }
 
   confirm(path: string, more: object = {}): void {
     const item = pendingRecord(path);
-    this.engine.state.put({ ...lifeOf(item)[2], ...more });
+    this.world.state.put({ ...lifeOf(item)[2], ...more });
     this.knows(item.url);
   }
 
@@ -51,9 +52,9 @@ class Folder {
   }
 
   remove(path: string, more: object = {}): void {
-    const entry = this.engine.state.get('inbox', path);
+    const entry = this.world.state.get('inbox', path);
     if (entry?.status !== 'confirmed') throw new Error('no item');
-    this.engine.state.put({ ...entry, status: 'gone', ...more });
+    this.world.state.put({ ...entry, status: 'gone', ...more });
   }
 
   /** The peer fails for some paths. */
@@ -62,11 +63,11 @@ class Folder {
   }
 
   once() {
-    return this.engine.once('citations/inbox');
+    return this.world.once('citations/inbox');
   }
 
   get status() {
-    return this.engine.status();
+    return this.world.status();
   }
 
   /** The paths that were asked for, in order. */
@@ -78,20 +79,20 @@ class Folder {
 const pathOf = (what: string) => decodeURIComponent(what.split('/inbox/')[1] ?? what);
 
 describe('mirrored citations', () => {
-  it('are a file for each confirmed item, by path, and unchanged ones keep their mtime', async () => {
+  it('are one file for each confirmed item, and unchanged ones keep their mtime', async () => {
     const folder = await Folder.open(['b.txt', 'a/x.txt', 'a.txt']);
-    const { engine } = folder;
-    engine.state.put(pendingRecord('not-yet.txt'));
+    const { world } = folder;
+    world.state.put(pendingRecord('not-yet.txt'));
     expect(await folder.once()).toMatchObject({ changed: true, rows: 3 });
     expect(folder.asked).toEqual(['a.txt', 'a/x.txt', 'b.txt']);
     const files = ['a.txt', 'a/x.txt', 'b.txt'].map((path) => `citations/inbox/${path}.json`);
-    expect(engine.files()).toEqual(files);
-    const before = files.map((file) => engine.mtime(file));
+    expect(world.files()).toEqual(files);
+    const before = files.map((file) => world.mtime(file));
     expect(await folder.once()).toMatchObject({ changed: false, rows: 3 });
-    expect(files.map((file) => engine.mtime(file))).toEqual(before);
+    expect(files.map((file) => world.mtime(file))).toEqual(before);
   });
 
-  it('read the same in whatever order the peer tells them', async () => {
+  it('are the same text in any order of the answer', async () => {
     const folder = await Folder.open(['a.txt']);
     const { url } = pendingRecord('a.txt');
     const one = { number: 1, text: 'One.', appearsIn: [] };
@@ -108,52 +109,52 @@ describe('mirrored citations', () => {
       similar: [],
       sha256: expect.stringMatching(/^[\da-f]{64}$/),
     };
-    expect(JSON.parse(folder.engine.read('citations/inbox/a.txt.json'))).toEqual(told);
+    expect(JSON.parse(folder.world.read('citations/inbox/a.txt.json'))).toEqual(told);
     folder.knows(url, { sentences: [one, two], citing: [a, b] });
     expect(await folder.once()).toMatchObject({ changed: false });
   });
 
-  it('go when their item is gone; a document that the peer does not show keeps its file; directories are made for none', async () => {
+  it('are removed with their item, and kept for a document that the peer does not show', async () => {
     const folder = await Folder.open(['a.txt', 'b.txt', 'never/mirrored.txt']);
     folder.remove('never/mirrored.txt');
     await folder.once();
     folder.remove('a.txt');
     folder.peer.citations.clear();
     expect(await folder.once()).toMatchObject({ changed: true, rows: 0 });
-    expect(folder.engine.files()).toEqual(['citations/inbox/b.txt.json']);
-    expect(folder.engine.has('citations/inbox/never')).toBe(false);
-    expect(folder.status?.alarm).toBeUndefined();
+    expect(folder.world.files()).toEqual(['citations/inbox/b.txt.json']);
+    expect(folder.world.has('citations/inbox/never')).toBe(false);
+    expect(folder.status?.condition).toBeUndefined();
   });
 
-  it('that somebody edited are kept as conflict files, before they are replaced or go; others are not', async () => {
+  it('are kept as conflict files before they are replaced or removed if somebody edited them', async () => {
     const folder = await Folder.open(['a.txt', 'b.txt', 'c.txt']);
     await folder.once();
-    const { engine } = folder;
+    const { world } = folder;
     const fileOf = (path: string) => `citations/inbox/${path}.json`;
     const edited = Object.fromEntries(
-      ['a.txt', 'b.txt'].map((path) => [path, engine.read(fileOf(path)).replace('"T"', '"mine"')]),
+      ['a.txt', 'b.txt'].map((path) => [path, world.read(fileOf(path)).replace('"T"', '"mine"')]),
     );
-    for (const [path, text] of Object.entries(edited)) engine.write(fileOf(path), text);
-    await engine.forget();
-    rmSync(join(engine.root, MARKER));
-    await engine.open(SETTINGS);
+    for (const [path, text] of Object.entries(edited)) world.write(fileOf(path), text);
+    await world.loseState();
+    rmSync(join(world.root, MARKER));
+    await world.open(SETTINGS);
     for (const path of ['a.txt', 'b.txt', 'c.txt']) folder.confirm(path);
     folder.remove('b.txt');
     folder.knows(pendingRecord('c.txt').url, { title: 'another' });
     const { conflicts = [] } = await folder.once();
     const kept = conflicts.map(({ file }) => [
       file.replace(/\.json\.conflict-.*/, ''),
-      engine.read(file),
+      world.read(file),
     ]);
     expect(kept.sort()).toEqual([
       ['citations/inbox/a.txt', edited['a.txt']],
       ['citations/inbox/b.txt', edited['b.txt']],
     ]);
-    expect(engine.files().filter((file) => file.includes('conflict'))).toHaveLength(2);
-    expect(engine.read(fileOf('a.txt'))).toContain('"T"');
+    expect(world.files().filter((file) => file.includes('conflict'))).toHaveLength(2);
+    expect(world.read(fileOf('a.txt'))).toContain('"T"');
   });
 
-  it('are asked for as configured', async () => {
+  it('are requested as configured', async () => {
     const folder = await Folder.open(['a.txt'], {
       filter: true,
       ch: 3,
@@ -167,28 +168,28 @@ describe('mirrored citations', () => {
     };
     await folder.once();
     expect(options).toEqual([{ filter: true, ch: 3 }]);
-    expect(folder.engine.files()).toEqual(['c/a.txt.inbox.json']);
+    expect(folder.world.files()).toEqual(['c/a.txt.inbox.json']);
   });
 
-  it('go on after a restart where they were', async () => {
+  it('continue their pass after a restart', async () => {
     const folder = await Folder.open(['a.txt', 'b.txt', 'c.txt', 'd.txt']);
     folder.fails('PEER_UNREACHABLE', (path) => path === 'c.txt');
     expect(await folder.once()).toMatchObject({ failure: { code: 'PEER_UNREACHABLE' } });
-    await folder.engine.open(SETTINGS);
+    await folder.world.open(SETTINGS);
     folder.peer.onAsk = () => {};
     expect(await folder.once()).toMatchObject({ changed: true, rows: 4 });
     expect(folder.asked).toEqual(['a.txt', 'b.txt', 'c.txt', 'c.txt', 'd.txt']);
   });
 
-  it('pass over items that fail by themselves here and there, and note the first', async () => {
+  it('skip single items that fail, and note the first', async () => {
     const folder = await Folder.open(manyPaths(14));
     folder.fails('PEER_ANSWER', (path) => /[02468]\.txt/.test(path));
     const { failure, rows, notes } = await folder.once();
     expect([failure, rows]).toEqual([undefined, 7]);
-    expect(notes?.[0]).toMatch(/^7 documents could not be looked at, the first of them p00\.txt: /);
+    expect(notes?.[0]).toMatch(/^7 documents could not be looked up, the first of them p00\.txt: /);
   });
 
-  it('wait where item after item fails, and then go on with the first of them', async () => {
+  it('wait after five failures in a row, and continue with the first of them', async () => {
     const folder = await Folder.open(manyPaths(12));
     folder.fails('PEER_FAILED', (path) => path !== 'p00.txt');
     expect(await folder.once()).toMatchObject({ failure: { code: 'PEER_FAILED' } });
@@ -199,36 +200,36 @@ describe('mirrored citations', () => {
     expect(folder.asked[0]).toBe('p01.txt');
   });
 
-  it('ask for thousands of items in the order of their paths, each once', async () => {
+  it('are requested once for each of thousands of items, in order', async () => {
     const folder = await Folder.open([]);
     const paths = Array.from({ length: 4_500 }, (_, i) => `d${i % 7}/${(i * 7919) % 4_500}.txt`);
-    for (const path of paths) folder.engine.state.put(lifeOf(pendingRecord(path))[2]);
+    for (const path of paths) folder.world.state.put(lifeOf(pendingRecord(path))[2]);
     await folder.once();
     expect(folder.asked).toEqual(paths.toSorted());
   });
 
-  it('begin the next pass a day after the beginning of the last, also after a restart', async () => {
+  it('begin the next pass a day after the beginning of the last, even after a restart', async () => {
     const clock = new FakeClock();
     const folder = await Folder.open(['a.txt'], {}, clock);
     await clock.advance(MINUTE);
     await folder.once();
     const nextPassAt = clock.now() + DAY;
     await clock.advance(DAY / 4);
-    await folder.engine.open(SETTINGS);
-    folder.engine.start();
+    await folder.world.open(SETTINGS);
+    folder.world.start();
     await clock.advance(MINUTE);
     await settled(clock, () => folder.status?.nextAt === nextPassAt, 'the next pass is planned');
     expect(folder.asked).toEqual(['a.txt']);
   });
 
-  it('begin the next pass within a day though the clock was set back a day before a restart', async () => {
+  it('begin the next pass within a day although the clock was set back before a restart', async () => {
     const clock = new FakeClock();
     const folder = await Folder.open(['a.txt'], {}, clock);
     await folder.once();
     clock.set(-DAY);
     clock.restart();
-    await folder.engine.open(SETTINGS);
-    folder.engine.start();
+    await folder.world.open(SETTINGS);
+    folder.world.start();
     await clock.advance(MINUTE);
     await settled(
       clock,
@@ -253,7 +254,7 @@ describe('mirrored citations of a folder that changes', () => {
     const clock = new FakeClock();
     const folder = await Folder.open(paths, {}, clock);
     await clock.advance(MINUTE);
-    folder.engine.start();
+    folder.world.start();
     await clock.advance(MINUTE);
     await asked(folder, clock, paths);
     await clock.advance(MINUTE);
@@ -281,7 +282,7 @@ describe('mirrored citations of a folder that changes', () => {
     expect(folder.asked).toEqual(paths);
   }
 
-  it('are fetched for a newly confirmed document within a minute, in one run for all of them, and for no other', async () => {
+  it('are fetched within a minute for newly confirmed documents, in one run, and for no other', async () => {
     const { folder, clock } = await followed(['a.txt', 'b.txt']);
     const { succeededAt, nextAt } = folder.status ?? {};
     const paths = ['d.txt', 'c.txt', 'b.txt'];
@@ -292,26 +293,26 @@ describe('mirrored citations of a folder that changes', () => {
     expect(folder.asked).toEqual([]);
     await clock.advance(MINUTE);
     await asked(folder, clock, paths);
-    expect(folder.engine.has('citations/inbox/c.txt.json')).toBe(true);
+    expect(folder.world.has('citations/inbox/c.txt.json')).toBe(true);
     // That says nothing of the others: they are as old as they were, and their turn does not move.
     expect(folder.status).toMatchObject({ rows: 4, succeededAt, nextAt });
     await clock.advance(DAY / 2);
     await asked(folder, clock, paths);
   });
 
-  it('lose the file of an item that is gone within a minute', async () => {
+  it('are removed within a minute after their item is gone', async () => {
     const { folder, clock } = await followed(['a.txt', 'b.txt']);
     folder.remove('a.txt', { since: clock.now() });
     await clock.advance(MINUTE);
     await settled(clock, () => folder.status?.rows === 1, 'a run has ended');
-    expect(folder.engine.files()).toEqual(['citations/inbox/b.txt.json']);
+    expect(folder.world.files()).toEqual(['citations/inbox/b.txt.json']);
   });
 
-  it('are fetched soon after a restart for what was confirmed before, and all of them when a person asks', async () => {
+  it('are fetched soon after a restart for items confirmed before it, and for all when a person asks', async () => {
     const { folder, clock } = await followed(['a.txt']);
     folder.confirm('b.txt', { since: clock.now() });
-    await folder.engine.open(SETTINGS);
-    folder.engine.start();
+    await folder.world.open(SETTINGS);
+    folder.world.start();
     await settled(clock, () => folder.status?.nextAt !== undefined, 'it is started');
     await clock.advance(MINUTE);
     await asked(folder, clock, ['b.txt']);
@@ -319,7 +320,7 @@ describe('mirrored citations of a folder that changes', () => {
     expect(folder.asked).toEqual(['b.txt', 'a.txt', 'b.txt']);
   });
 
-  it('go on with the first that could not be fetched, at the pace of a failure', async () => {
+  it('continue with the first failed item, after the delay of a failure', async () => {
     const { folder, clock } = await followed(['a.txt']);
     const paths = manyPaths(10);
     for (const path of paths) folder.confirm(path, { since: clock.now() });
@@ -337,7 +338,7 @@ describe('mirrored citations of a folder that changes', () => {
     expect(folder.status?.failure).toBeUndefined();
   });
 
-  it('are fetched in the middle of a pass that takes long, which then goes on', async () => {
+  it('are fetched for new items within a long pass, which then continues', async () => {
     const clock = new FakeClock();
     const paths = manyPaths(10);
     const folder = await Folder.open(paths, {}, clock);
@@ -346,7 +347,7 @@ describe('mirrored citations of a folder that changes', () => {
       if (pathOf(what) === 'p04.txt') folder.confirm('new.txt', { since: clock.now() });
       clock.skip(10_000);
     };
-    folder.engine.start();
+    folder.world.start();
     await clock.advance(MINUTE);
     await settled(clock, () => folder.status?.rows === 11, 'the pass is over');
     expect(folder.asked.toSorted()).toEqual(['new.txt', ...paths]);

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { type Cells, Desk, filled, rowsOf } from './edit-desk.js';
+import { type Cells, filled, rowsOf, TwoWayWorld } from './two-way-world.js';
 
 const KEYS = ['k1', 'k2', 'k3', 'k4', 'k5'] as const;
 const COLUMNS = ['a', 'b', 'c'] as const;
 
-/** What a person does to the file. `row` chooses among those that are there. */
+/** An edit of the file by a person. `row` chooses one of the rows. */
 const editArbitrary = fc.record({
   do: fc.constantFrom('set', 'clear', 'agree', 'add', 'add without key', 'remove'),
   row: fc.nat(9),
@@ -15,7 +15,7 @@ const editArbitrary = fc.record({
 });
 type Edit = typeof editArbitrary extends fc.Arbitrary<infer T> ? T : never;
 
-/** What others do to the peer's table. */
+/** A change of the peer's table by others. */
 const changeArbitrary = fc.record({
   do: fc.constantFrom('set', 'clear', 'add', 'delete'),
   key: fc.constantFrom(...KEYS),
@@ -24,9 +24,9 @@ const changeArbitrary = fc.record({
 type Change = typeof changeArbitrary extends fc.Arbitrary<infer T> ? T : never;
 
 const runArbitrary = fc.record({
-  /** At which step it ends as by a crash, if it comes that far. */
+  /** The step at which it crashes, if it comes that far. */
   crashAt: fc.option(fc.nat(16), { nil: undefined, freq: 2 }),
-  /** What a person does meanwhile, and at which step. */
+  /** An edit during the run, and its step. */
   meanwhile: fc.option(fc.record({ at: fc.nat(16), edit: editArbitrary }), { nil: undefined }),
 });
 type Run = typeof runArbitrary extends fc.Arbitrary<infer T> ? T : never;
@@ -52,30 +52,30 @@ type Action = typeof actionArbitrary extends fc.Arbitrary<infer T> ? T : never;
 class Crash extends Error {}
 
 /**
- * A person, the others and a process that crashes, with one table. Every value that is ever typed
- * is a new one, so it can be said of each where it went: it is in the table, in a conflict file, or
- * somebody who had it in view took it away.
+ * A random history of one table: a person edits the file, others change the peer, and runs crash.
+ * Every typed value is unique, so that the end of each is known: it is in the table, in a conflict
+ * file, or somebody who saw it removed it.
  */
-class World {
-  readonly desk: Desk;
+class Model {
+  readonly world: TwoWayWorld;
   readonly typed = new Set<string>();
   readonly typedWithoutKey = new Set<string>();
   readonly takenAway = new Set<string>();
-  /** What the others typed. */
+  /** The values of the others. */
   readonly #theirs = new Set<string>();
   /** The keys of rows that the person added. */
   readonly #ownRows = new Set<string>();
-  /** What stands in an editor that nobody told of newer copies. */
+  /** The rows in an editor that does not see newer copies. */
   #opened: readonly Cells[] | undefined;
-  /** How many conflict files there were then. */
+  /** The number of conflict files when it was opened. */
   #conflicts = 0;
-  /** What it saved last. */
+  /** The text that it saved last. */
   #savedStale = '';
   /** The file as that left it. */
   #staleText = '';
 
   constructor(deletes: boolean) {
-    this.desk = new Desk(rowsOf('k1 a=first_a b=first_b; k2 a=second_a b=second_b'), {
+    this.world = new TwoWayWorld(rowsOf('k1 a=first_a b=first_b; k2 a=second_a b=second_b'), {
       deletes,
       maxDeletes: 100,
     });
@@ -94,10 +94,9 @@ class World {
   }
 
   edit(edit: Edit): void {
-    // An edit of what was saved from an older copy a moment ago may be one of what the others
-    // changed; nobody could tell.
-    if (this.#staleText === this.desk.text() && !this.#isMirrored()) return;
-    const rows = this.desk.rows();
+    // An edit right after the save of a stale copy may revert a change of the others.
+    if (this.#staleText === this.world.text() && !this.#isMirrored()) return;
+    const rows = this.world.rows();
     const row = rows[edit.row % Math.max(rows.length, 1)];
     const { column } = edit;
     if (edit.do === 'add') {
@@ -123,9 +122,8 @@ class World {
       if (edit.do === 'set') row[column] = this.#new();
       if (edit.do === 'clear') row[column] = '';
       if (edit.do === 'agree') {
-        row[column] = this.desk.remote.get(row.pk ?? '')?.[column] ?? '';
-        // What both typed is the person's, too: an editor's older copy takes it back as any other
-        // edit.
+        row[column] = this.world.remote.get(row.pk ?? '')?.[column] ?? '';
+        // A value that both typed is also the person's: a stale copy may revert it like any edit.
         this.#theirs.delete(row[column]);
       }
       this.#save(rows, edit);
@@ -133,15 +131,15 @@ class World {
   }
 
   change({ do: what, key, column }: Change): void {
-    const row = this.desk.remote.get(key);
+    const row = this.world.remote.get(key);
     if (what === 'add' && row === undefined) {
-      this.desk.remote.set(key, { [column]: this.#newOfTheirs() });
+      this.world.remote.set(key, { [column]: this.#newOfTheirs() });
       this.#ownRows.delete(key);
     }
     if (row === undefined) return;
     if (what === 'delete') {
       this.#takeAway(row);
-      this.desk.remote.delete(key);
+      this.world.remote.delete(key);
     } else if (what !== 'add') {
       this.#takeAway({ [column]: row[column] ?? '' });
       row[column] = what === 'set' ? this.#newOfTheirs() : '';
@@ -151,27 +149,26 @@ class World {
   /** The file is opened in an editor, as it was mirrored last. */
   open(): void {
     if (!this.#isMirrored()) return;
-    this.#opened = this.desk.rows();
-    this.#conflicts = this.desk.conflictFiles().length;
+    this.#opened = this.world.rows();
+    this.#conflicts = this.world.conflictFiles().length;
   }
 
   /**
-   * The editor saves what it opened, with another edit, over what was mirrored last. What the
-   * person did meanwhile by other ways is overwritten, as in any file; what the others did is not,
-   * where the edit is of something else. After a conflict the person opens the file anew: what
-   * stays in the editor then is a new edit of what the others typed.
+   * The editor saves its stale copy with another edit over the newest one. Other edits of the
+   * person since are overwritten, as in any file. Changes of the others stay, except of the edited
+   * cell. After a conflict the person opens the file anew.
    */
   saveStale(edit: Edit): void {
-    if (this.desk.conflictFiles().length > this.#conflicts) this.#opened = undefined;
+    if (this.world.conflictFiles().length > this.#conflicts) this.#opened = undefined;
     if (this.#opened === undefined || !this.#isMirrored()) return;
     const rows = this.#opened.map((row) => ({ ...row }));
-    const now = this.desk.rows();
+    const now = this.world.rows();
     const { column } = edit;
     const row = rows[edit.row % Math.max(rows.length, 1)];
     const shown = now.find(({ pk }) => pk === row?.pk);
     if (edit.do === 'add') {
       const isFree = (key: string) => ![...rows, ...now].some(({ pk }) => pk === key);
-      const pk = KEYS.find((key) => isFree(key) && !this.desk.remote.has(key));
+      const pk = KEYS.find((key) => isFree(key) && !this.world.remote.has(key));
       if (pk === undefined) return;
       rows.push({ pk, [column]: this.#new() });
     } else if (edit.do === 'set' || edit.do === 'clear') {
@@ -179,22 +176,21 @@ class World {
       this.#takeAway({ [column]: row[column] ?? '' });
       row[column] = edit.do === 'set' ? this.#new() : '';
     }
-    // A column that the person began meanwhile is no business of this test.
+    // All columns are there, so that none looks removed.
     const whole = rows.map((row) => ({ pk: '', a: '', b: '', c: '', ...row }));
-    // To save the same once more is to mean it.
+    // A second save of the same text reverts the others on purpose.
     if (JSON.stringify(whole) === this.#savedStale || whole.length === 0) return;
     this.#savedStale = JSON.stringify(whole);
     const kept = new Set(rows.flatMap((row) => Object.values(row)));
     for (const { pk = '', ...cells } of now) {
-      // A row that the person added since looks as if it was removed on purpose, whatever the
-      // others typed into it.
+      // A row that the person added since looks removed on purpose, with all values in it.
       const isOwnRow = this.#ownRows.has(pk) && !rows.some((row) => row.pk === pk);
       for (const value of Object.values(cells))
         if (!kept.has(value) && (isOwnRow || !this.#theirs.has(value))) this.takenAway.add(value);
     }
     this.#opened = rows;
     this.#save(whole, edit);
-    this.#staleText = this.desk.text();
+    this.#staleText = this.world.text();
   }
 
   async run({ crashAt, meanwhile }: Run): Promise<void> {
@@ -204,34 +200,34 @@ class World {
       if (crashAt === step) throw new Crash();
       step += 1;
     };
-    this.desk.onStep = onStep;
-    this.desk.peer.onAsk = onStep;
+    this.world.onStep = onStep;
+    this.world.peer.onAsk = onStep;
     try {
-      await this.desk.run();
+      await this.world.run();
     } catch (error) {
       if (!(error instanceof Crash)) throw error;
-      this.desk.open();
+      this.world.open();
     } finally {
-      this.desk.onStep = () => {};
-      this.desk.peer.onAsk = () => {};
+      this.world.onStep = () => {};
+      this.world.peer.onAsk = () => {};
     }
   }
 
   async check(): Promise<void> {
-    await this.desk.settled();
-    const { writes } = this.desk;
-    const last = await this.desk.settled();
+    await this.world.settled();
+    const { writes } = this.world;
+    const last = await this.world.settled();
     expect(last, 'a second run has nothing to do').toMatchObject({ changed: false });
-    expect(this.desk.writes).toEqual(writes);
-    expect(this.desk.content()).toEqual(this.desk.theirs());
-    const there = new Set([...this.desk.remote.values()].flatMap((cells) => Object.values(cells)));
-    const saved = this.desk.conflictTexts().join('\n');
+    expect(this.world.writes).toEqual(writes);
+    expect(this.world.content()).toEqual(this.world.theirs());
+    const there = new Set([...this.world.remote.values()].flatMap((cells) => Object.values(cells)));
+    const saved = this.world.conflictTexts().join('\n');
     const lost = [...this.typed].filter(
       (value) => !there.has(value) && !this.takenAway.has(value) && !saved.includes(`"${value}"`),
     );
     expect(lost, 'values that vanished').toEqual([]);
     for (const value of this.typedWithoutKey) {
-      const rows = [...this.desk.remote.values()].filter((cells) =>
+      const rows = [...this.world.remote.values()].filter((cells) =>
         Object.values(cells).includes(value),
       );
       expect(rows.length, 'a new row is added once').toBeLessThan(2);
@@ -245,7 +241,7 @@ class World {
   }
 
   #isMirrored(): boolean {
-    return createHash('sha256').update(this.desk.text()).digest('hex') === this.desk.known.sha256;
+    return createHash('sha256').update(this.world.text()).digest('hex') === this.world.known.sha256;
   }
 
   #newOfTheirs(): string {
@@ -263,18 +259,18 @@ class World {
     const whole = rows.map((row) =>
       Object.fromEntries(columns.map((column) => [column, row[column] ?? ''])),
     );
-    this.desk.save(whole, how);
+    this.world.save(whole, how);
   }
 }
 
-it('a two-way table loses nothing that was typed and ends equal on both sides, whatever is edited, also in older copies, and wherever runs are cut short', async () => {
+it('a two-way table loses no typed value and ends equal on both sides, with any edits, stale copies and crashes', async () => {
   const actions = fc.array(actionArbitrary, { minLength: 1, maxLength: 18 });
   await fc.assert(
     fc.asyncProperty(fc.boolean(), actions, async (deletes, all) => {
-      const world = new World(deletes);
-      await world.desk.settled();
-      for (const action of all) await world.act(action);
-      await world.check();
+      const model = new Model(deletes);
+      await model.world.settled();
+      for (const action of all) await model.act(action);
+      await model.check();
     }),
     { numRuns: Number(process.env.PEERSYNC_TEST_RUNS ?? 70) },
   );

@@ -5,8 +5,16 @@ import { describe, expect, it } from 'vitest';
 import { type EditableFormat, readTable } from '../../src/mirror/formats/read.js';
 import { type TableFormat, writeTable } from '../../src/mirror/formats/write.js';
 import type { TableRow } from '../../src/peer/table.js';
-import { row } from './engine.js';
-import { anyName, anyTable, groups, plain, type SomeTable, textOf, wellFormed } from './tables.js';
+import { row } from '../support/mirror-peer.js';
+import {
+  anyName,
+  anyTable,
+  groups,
+  plain,
+  type SomeTable,
+  textOf,
+  wellFormed,
+} from './any-table.js';
 
 const LARGE = 'a "b", <c> & d\r\n🎉'.repeat(2 ** 16);
 
@@ -25,10 +33,10 @@ async function readBack(format: 'csv' | 'json' | 'ndjson', text: string): Promis
 const named = anyTable.filter(({ columns }) => !columns.includes(''));
 
 describe.each(['csv', 'json', 'ndjson'] as const)('a table written as %s', (format) => {
-  it('is read back as it was, whatever stands in its names and cells', async () => {
+  it('is read back as it was, with any names and cells', async () => {
     await fc.assert(
       fc.asyncProperty(named, async (table) => {
-        // Of nothing at all a file says nothing.
+        // An empty NDJSON file is refused.
         fc.pre(format !== 'ndjson' || table.rows.length > 0);
         const back = await readBack(format, await written(format, table));
         expect(plain({ columns: table.columns, rows: back.rows })).toEqual(plain(table));
@@ -45,7 +53,7 @@ describe.each(['csv', 'json', 'ndjson'] as const)('a table written as %s', (form
     expect(a === LARGE).toBe(true);
   });
 
-  it('tells of each row in which line it begins', async () => {
+  it('is read with the line of each row', async () => {
     const table = {
       columns: ['a'],
       rows: [row('1', { a: 'x\ny\nz' }), row('2', { a: '' }), row('3', {})],
@@ -73,7 +81,26 @@ describe('CSV', () => {
     );
   });
 
-  it('has a header, ends every line with LF, or CRLF, and puts quotes only where they are needed', async () => {
+  it('is read as another reader reads it, or refused', async () => {
+    const token = fc.constantFrom('"', '""', ',', '\n', '\r\n', 'a', 'é', ' ', '"x\r\ny"', '"x"');
+    await fc.assert(
+      fc.asyncProperty(fc.array(token, { maxLength: 12 }), async (tokens) => {
+        const text = `pk,a\n${tokens.join('')}`;
+        const result = await readTable('csv', Buffer.from(text));
+        if ('fault' in result) return;
+        const { columns, rows } = result.table;
+        const others = parseCsv(text, {
+          record_delimiter: ['\r\n', '\n'],
+          skip_empty_lines: true,
+          relax_column_count: true,
+        });
+        expect([['pk', 'a'], ...plain({ columns, rows })]).toEqual(others);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it('has a header, LF or CRLF line ends, and quotes only if needed', async () => {
     const rows = [row('1', { a: 'x', b: 'y, z' }), row('2', { a: ' q"', b: '\r' }), row('3', {})];
     const table = { columns: ['a', 'b'], rows };
     expect(await written('csv', table)).toBe('pk,a,b\n1,x,"y, z"\n2," q""","\r"\n3,,\n');
@@ -83,7 +110,7 @@ describe('CSV', () => {
     expect(await written('csv', { columns: [], rows: [] })).toBe('pk\n');
   });
 
-  it('leaves what looks like a formula alone, unless it is to be neutralised', async () => {
+  it('keeps cells that look like formulas unless they are neutralised', async () => {
     const cells = ['=1+1', '+1', '-1', '@x', '\tx', '\rx', "'=1", 'a=1', '', "it's"];
     const safe = ["'=1+1", "'+1", "'-1", "'@x", "'\tx", "'\rx", "''=1", 'a=1', '', "it's"];
     const table = { columns: ['a'], rows: cells.map((a, i) => row(`${i}`, { a })) };
@@ -119,7 +146,7 @@ describe('JSON', () => {
 });
 
 describe('XML', () => {
-  it('is well-formed XML 1.0 and read by others as it was written, whatever stands in names and cells', async () => {
+  it('is well-formed XML 1.0 and read by others as it was written, with any names and cells', async () => {
     await fc.assert(
       fc.asyncProperty(anyTable, anyName, async (table, name) => {
         const text = await written('xml', table, {}, name);
@@ -191,18 +218,18 @@ async function tableOf(format: EditableFormat, content: string) {
   };
 }
 
-describe('an edited file with a fault is told where and what', () => {
+describe('the first fault of an edited file is reported with its position', () => {
   it.each([
     ['csv', 'a,b\n1,2\n', '1:1 a header without the key column "pk"'],
     ['csv', 'pk;a\n1;2\n', '1:1 a header without the key column "pk": fields are separated by ";"'],
     ['csv', 'pk,a,a\n', '1:6 the column "a" for the second time'],
     ['csv', 'pk,a,\n', '1:6 a column without a name'],
     ['csv', 'pk,a\n1,x,y\n', '2:5 3 fields where the header has 2'],
-    ['csv', 'pk,a\n1,x\n1,y\n', '3:1 the key "1" for the second time: it stands in line 2 already'],
+    ['csv', 'pk,a\n1,x\n1,y\n', '3:1 the key "1" for the second time: it is in line 2 already'],
     [
       'csv',
       'a,pk\n\nx,k\n"y\n",k\n',
-      '5:3 the key "k" for the second time: it stands in line 3 already',
+      '5:3 the key "k" for the second time: it is in line 3 already',
     ],
     ['csv', 'pk,a\n1,"x\n2,y\n', '2:3 a quote that is never closed'],
     ['csv', 'pk,a\n1,x"y"\n', '2:4 a quote in a field without quotes around it'],
@@ -263,7 +290,7 @@ describe('an edited file', () => {
     expect(rows).toEqual([[1, '7', { a: '1.50', b: '12345678901234567890', c: 'true', d: '' }]]);
   });
 
-  it('does not name a column in a row where JSON leaves it out', async () => {
+  it('has no cell for a column that a JSON row leaves out', async () => {
     const { columns, rows } = await tableOf('ndjson', '{"pk":"1","a":"x"}\n{"pk":"2","b":""}\n');
     expect(columns).toEqual(['a', 'b']);
     expect(rows).toEqual([
@@ -272,7 +299,7 @@ describe('an edited file', () => {
     ]);
   });
 
-  it('of 200,000 rows does not hold up the event loop', async () => {
+  it('with 200,000 rows does not block the event loop', async () => {
     const text = `pk,a,b\n${Array.from({ length: 200_000 }, (_, i) => `key${i},"a ${i}",b`).join('\n')}`;
     let turns = 0;
     let reading = true;

@@ -17,9 +17,10 @@ import { passes, records } from '../../src/mirror/plan.js';
 import { MARKER } from '../../src/mirror/target-path.js';
 import { afterwards } from '../support/afterwards.js';
 import { FakeClock } from '../support/fake-clock.js';
+import { FakePeer, hold } from '../support/mirror-peer.js';
+import { A_MINUTE_LATER, filesBelow, MirrorWorld } from '../support/mirror-world.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
-import { A_MINUTE_LATER, Engine, FakePeer, filesBelow, hold } from './engine.js';
 
 /**
  * Mirrors of a peer with the objects `a`, `b` and `c` and the tables `prices-eu` and `prices-us`;
@@ -29,104 +30,107 @@ function three(clock?: Clock) {
   const peer = new FakePeer();
   for (const name of ['a', 'b', 'c']) peer.objects.set(name, { content: `object ${name}` });
   for (const name of ['prices-eu', 'prices-us']) peer.table(name, { apple: { price: '1' } });
-  const engine = new Engine(peer, clock);
+  const world = new MirrorWorld(peer, { clock });
   const count = (what: string) => peer.asked.filter((each) => each === what).length;
-  return { peer, engine, count };
+  return { peer, world, count };
 }
 
 const shares = (...names: string[]) => ({ shares: names.map((data) => ({ data })) });
 
-describe('mirrors whose configuration changes while they run', () => {
-  it('are added, changed and removed; those that are as before keep their turn', async () => {
-    const { engine, count } = three();
+describe('mirrors whose configuration changes during a run', () => {
+  it('are added, changed and removed, and unchanged ones keep their schedule', async () => {
+    const { world, count } = three();
     const b = { data: 'b', every: '1h' };
-    await engine.open({ shares: [{ data: 'a' }, b] });
-    engine.start();
-    await until(() => engine.has('shares/a') && engine.has('shares/b'), 'both are there');
-    const nextAt = () => engine.status('a')?.nextAt;
+    await world.open({ shares: [{ data: 'a' }, b] });
+    world.start();
+    await until(() => world.has('shares/a') && world.has('shares/b'), 'both are there');
+    const nextAt = () => world.status('a')?.nextAt;
     await until(() => nextAt() !== undefined, 'the next turn is planned');
     const before = nextAt();
-    await engine.configure({ shares: [{ data: 'a' }, { ...b, path: 'moved/b' }, { data: 'c' }] });
+    await world.configure({ shares: [{ data: 'a' }, { ...b, path: 'moved/b' }, { data: 'c' }] });
     await until(
-      () => engine.has('moved/b') && engine.has('shares/c'),
+      () => world.has('moved/b') && world.has('shares/c'),
       'the changed and the new one are there',
     );
     expect([nextAt(), count('share a')]).toEqual([before, 1]);
-    await engine.configure(shares('c'));
-    expect(engine.names).toEqual(['c']);
-    expect(engine.said.filter((line) => line.includes('not configured any more'))).toHaveLength(2);
-    expect(engine.read('shares/a')).toBe('object a');
-    await engine.configure(shares('a', 'c'));
+    await world.configure(shares('c'));
+    expect(world.names).toEqual(['c']);
+    expect(world.logged.filter((line) => line.includes('not configured any more'))).toHaveLength(2);
+    expect(world.read('shares/a')).toBe('object a');
+    await world.configure(shares('a', 'c'));
     await until(() => count('share a') === 2, 'it runs again');
   });
 
-  it('leave nothing behind of a list that is being taken meanwhile', async () => {
-    const { peer, engine } = three();
+  it('leave nothing of a list that is being processed', async () => {
+    const { peer, world } = three();
     for (let n = 0; n < 3_000; n += 1) peer.table(`t${n}`, {});
-    await engine.open({ tables: [{ table: 't*', every: '1d' }] });
-    const run = engine.run('t*').catch(() => []);
-    while (engine.names.length === 1) await nextTurn();
-    expect(engine.names.length).toBeLessThan(3_000);
-    await engine.configure(shares('a'));
+    await world.open({ tables: [{ table: 't*', every: '1d' }] });
+    const run = world.run('t*').catch(() => []);
+    while (world.names.length === 1) await nextTurn();
+    expect(world.names.length).toBeLessThan(3_000);
+    await world.configure(shares('a'));
     await run;
-    expect(engine.names).toEqual(['a']);
+    expect(world.names).toEqual(['a']);
   });
 
-  it('go on with a run under way where they are as before', async () => {
-    const { peer, engine, count } = three();
+  it('do not interrupt the run of an unchanged mirror', async () => {
+    const { peer, world, count } = three();
     const release = hold(peer, 'share a');
-    await engine.open(shares('a'));
-    engine.start();
+    await world.open(shares('a'));
+    world.start();
     await until(() => count('share a') === 1, 'it is under way');
-    await engine.configure(shares('a', 'b'));
-    await until(() => engine.has('shares/b'), 'the new one ran meanwhile');
+    await world.configure(shares('a', 'b'));
+    await until(() => world.has('shares/b'), 'the new one ran meanwhile');
     release();
-    await until(() => engine.has('shares/a'), 'it ended');
+    await until(() => world.has('shares/a'), 'it ended');
     expect(count('share a')).toBe(1);
   });
 
   it.each([
     ['changed', [{ data: 'a', path: 'new/a' }]],
     ['removed', []],
-  ])('call a run off of one that is %s, and write nothing at its old place', async (_, after) => {
-    const { peer, engine, count } = three();
-    const release = hold(peer, 'share a');
-    await engine.open(shares('a'));
-    engine.start();
-    const run = engine.once('a').catch((error: unknown) => error);
-    await until(() => count('share a') >= 1, 'it is under way');
-    const configured = engine.configure({ shares: after });
-    release();
-    await configured;
-    expect(await run).toMatchObject({ code: 'MIRROR_REPLACED' });
-    const files = after.map(({ path }) => path);
-    await until(() => files.every((file) => engine.has(file)), 'the new one ran');
-    expect([engine.files(), engine.failure]).toEqual([files, undefined]);
+  ])(
+    'cancel the run of a mirror that is %s, and write nothing to its old path',
+    async (_, after) => {
+      const { peer, world, count } = three();
+      const release = hold(peer, 'share a');
+      await world.open(shares('a'));
+      world.start();
+      const run = world.once('a').catch((error: unknown) => error);
+      await until(() => count('share a') >= 1, 'it is under way');
+      const configured = world.configure({ shares: after });
+      release();
+      await configured;
+      expect(await run).toMatchObject({ code: 'MIRROR_REPLACED' });
+      const files = after.map(({ path }) => path);
+      await until(() => files.every((file) => world.has(file)), 'the new one ran');
+      expect([world.files(), world.failure]).toEqual([files, undefined]);
+    },
+  );
+
+  it('remove the mirrors that a removed pattern created', async () => {
+    const { world } = three();
+    await world.open({ tables: [{ table: 'prices-*' }] });
+    await world.run();
+    expect(world.names).toEqual(['prices-*', 'prices-eu', 'prices-us']);
+    await world.configure({ tables: [{ table: 'prices-e*' }] });
+    expect(world.names).toEqual(['prices-e*', 'prices-eu']);
+    expect(world.files()).toEqual(['tables/prices-eu.csv', 'tables/prices-us.csv']);
   });
 
-  it('take the members of a pattern with it', async () => {
-    const { engine } = three();
-    await engine.open({ tables: [{ table: 'prices-*' }] });
-    await engine.run();
-    expect(engine.names).toEqual(['prices-*', 'prices-eu', 'prices-us']);
-    await engine.configure({ tables: [{ table: 'prices-e*' }] });
-    expect(engine.names).toEqual(['prices-e*', 'prices-eu']);
-    expect(engine.files()).toEqual(['tables/prices-eu.csv', 'tables/prices-us.csv']);
-  });
-
-  it('move to another root: everything is written there, and nothing is taken for removed by a person', async () => {
-    const { peer, engine } = three();
+  it('write everything to a new root, and take no file for removed by a person', async () => {
+    const { peer, world } = three();
     const settings = {
       ...shares('a'),
       tables: [{ table: 'prices-eu', edit: true, deletes: true }],
     };
     const both = ['shares/a', 'tables/prices-eu.csv'];
-    await engine.open(settings);
-    engine.start();
-    await until(() => both.every((file) => engine.has(file)), 'both are there');
+    await world.open(settings);
+    world.start();
+    await until(() => both.every((file) => world.has(file)), 'both are there');
     const other = join(temporaryDirectory(), 'other');
     mkdirSync(other);
-    await engine.configure(settings, other);
+    await world.configure(settings, other);
     await until(
       () => both.every((file) => filesBelow(other).includes(file)),
       'both are there as well',
@@ -138,23 +142,23 @@ describe('mirrors whose configuration changes while they run', () => {
   });
 });
 
-it('mirrors that are not configured any more are forgotten with all that is kept of them, which is said; their files stay', async () => {
-  const { engine } = three();
-  await engine.open(shares('a', 'b'));
-  await engine.run();
-  passes.keep(engine.state, 'b', { beganAt: 1, files: 1, changed: false });
-  await engine.open(shares('a'));
-  await engine.run();
-  expect([records.names(engine.state), passes.names(engine.state)]).toEqual([['a'], []]);
-  expect(engine.said).toContain(
+it('mirrors that are not configured any more are forgotten and logged, and their files stay', async () => {
+  const { world } = three();
+  await world.open(shares('a', 'b'));
+  await world.run();
+  passes.keep(world.state, 'b', { beganAt: 1, files: 1, changed: false });
+  await world.open(shares('a'));
+  await world.run();
+  expect([records.names(world.state), passes.names(world.state)]).toEqual([['a'], []]);
+  expect(world.logged).toContain(
     'info: mirror b is not configured any more: it is forgotten, its file stays',
   );
-  expect(engine.read('shares/b')).toBe('object b');
+  expect(world.read('shares/b')).toBe('object b');
 });
 
-it('a mirror that runs and asks the peer for nothing is busy by itself; one that asks, waits for the disk of the state, or is done is not', async () => {
-  const { peer, engine, count } = three();
-  const { mirrors, state } = await engine.open(shares('a'));
+it('the health check measures runs that neither ask the peer nor wait for a commit', async () => {
+  const { peer, world, count } = three();
+  const { mirrors, state } = await world.open(shares('a'));
   const check = mirrors.health.find(({ name }) => name === 'mirror runs');
   const answer = hold(peer, 'share a');
   const setMeta = state.setMeta.bind(state);
@@ -175,7 +179,7 @@ it('a mirror that runs and asks the peer for nothing is busy by itself; one that
     await commit();
   };
   expect(check?.busy).toBe(false);
-  engine.start();
+  world.start();
   await until(() => count('share a') === 1, 'the peer is asked');
   expect(check?.busy).toBe(false);
   answer();
@@ -183,15 +187,12 @@ it('a mirror that runs and asks the peer for nothing is busy by itself; one that
   await until(() => keep !== undefined, 'the record is to be kept');
   expect([busy, check?.busy]).toEqual([true, false]);
   keep?.();
-  await until(() => engine.status()?.nextAt !== undefined, 'done');
+  await until(() => world.status()?.nextAt !== undefined, 'done');
   expect(check?.busy).toBe(false);
 });
 
 describe('the mirror root', () => {
-  /**
-   * Another file system than that of the temporary directory: Linux has one in memory; elsewhere
-   * none is to be had without rights.
-   */
+  /** Another file system than the one of the temporary directory. Linux has one in memory. */
   const other = ['/dev/shm', '/tmp'].find(
     (path) => existsSync(path) && statSync(path).dev !== statSync(tmpdir()).dev,
   );
@@ -202,76 +203,76 @@ describe('the mirror root', () => {
    * to can be taken away.
    */
   async function mounted(more: object, clock?: Clock) {
-    const { peer, engine } = three(clock);
+    const { peer, world } = three(clock);
     const disk = mkdtempSync(join(other ?? '', 'peersync-'));
     const mountPoint = temporaryDirectory();
     afterwards('test', async () => rmSync(disk, { recursive: true, force: true }));
     const lead = (to: string): void => {
-      rmSync(engine.root, { force: true });
-      symlinkSync(to, engine.root);
+      rmSync(world.root, { force: true });
+      symlinkSync(to, world.root);
     };
     lead(disk);
-    await engine.open({ tables: [{ table: 'prices-eu', ...more }] });
-    const once = () => engine.once('prices-eu');
+    await world.open({ tables: [{ table: 'prices-eu', ...more }] });
+    const once = () => world.once('prices-eu');
     expect(await once()).toMatchObject({ changed: true });
-    return { peer, engine, once, mount: () => lead(disk), unmount: () => lead(mountPoint) };
+    return { peer, world, once, mount: () => lead(disk), unmount: () => lead(mountPoint) };
   }
 
   it.skipIf(other === undefined)(
-    'is not written to while its disk is not mounted, and what is edited there later is no edit',
+    'is not written to while its disk is not mounted, and an old file on that disk is no edit',
     async () => {
-      const { peer, engine, once, mount, unmount } = await mounted({ edit: true }, A_MINUTE_LATER);
+      const { peer, world, once, mount, unmount } = await mounted({ edit: true }, A_MINUTE_LATER);
       unmount();
       peer.table('prices-eu', { apple: { price: '2' } });
       expect(await once()).toMatchObject({ failure: { code: 'MIRROR_ROOT_AWAY' } });
-      expect(engine.has('tables')).toBe(false);
+      expect(world.has('tables')).toBe(false);
       mount();
       expect((await once()).failure).toBeUndefined();
-      expect(engine.read(FILE)).toBe('pk,price\napple,2\n');
+      expect(world.read(FILE)).toBe('pk,price\napple,2\n');
       expect(peer.writes).toEqual([]);
     },
   );
 
   it.skipIf(other === undefined)(
-    'may be moved to another disk with its files, or be begun anew',
+    'may move to another disk with its files, or begin anew',
     async () => {
-      const { engine, once, unmount } = await mounted({});
+      const { world, once, unmount } = await mounted({});
       unmount();
-      writeFileSync(join(engine.root, 'a file'), '');
+      writeFileSync(join(world.root, 'a file'), '');
       expect((await once()).failure).toBeUndefined();
-      expect(engine.has(FILE)).toBe(true);
-      for (const name of ['tables', 'a file']) rmSync(join(engine.root, name), { recursive: true });
+      expect(world.has(FILE)).toBe(true);
+      for (const name of ['tables', 'a file']) rmSync(join(world.root, name), { recursive: true });
       expect((await once()).changed).toBe(true);
     },
   );
 
   it.skipIf(other === undefined)(
-    'gets no directories by looking for edits while its disk is not mounted',
+    'gets no directories by a poll for edits while its disk is not mounted',
     async () => {
       const clock = new FakeClock(Date.now() + 3_600_000);
-      const { engine, unmount } = await mounted({ edit: true, every: '1h' }, clock);
+      const { world, unmount } = await mounted({ edit: true, every: '1h' }, clock);
       const passUntil = (isSo: () => boolean, what: string) =>
         until(async () => {
           await clock.advance(1_000);
           return isSo();
         }, what);
-      engine.start();
+      world.start();
       await passUntil(
-        () => engine.status()?.nextAt !== undefined && engine.status()?.running === false,
+        () => world.status()?.nextAt !== undefined && world.status()?.running === false,
         'it ran',
       );
       unmount();
-      await passUntil(() => engine.status()?.failure?.code === 'MIRROR_ROOT_AWAY', 'it is noticed');
-      expect(engine.has('tables')).toBe(false);
+      await passUntil(() => world.status()?.failure?.code === 'MIRROR_ROOT_AWAY', 'it is noticed');
+      expect(world.has('tables')).toBe(false);
     },
   );
 
-  it('that somebody emptied on the same disk is filled again', async () => {
-    const { engine } = three();
-    await engine.open(shares('a'));
+  it('is filled again if somebody emptied it on the same disk', async () => {
+    const { world } = three();
+    await world.open(shares('a'));
     for (let i = 0; i < 2; i += 1) {
-      expect((await engine.once('a')).changed).toBe(true);
-      rmSync(engine.root, { recursive: true });
+      expect((await world.once('a')).changed).toBe(true);
+      rmSync(world.root, { recursive: true });
     }
   });
 });
@@ -291,124 +292,124 @@ describe('a mirrored file that somebody edited', () => {
     'tables/prices-eu.csv': 'pk,price\napple,2\n',
     'tables/prices-us.csv': 'pk,price\napple,2\n',
   };
-  /** What stands in the conflict files of a file. */
-  const kept = (engine: Engine, file: string) =>
-    engine
+  /** Returns the contents of the conflict files of a file. */
+  const kept = (world: MirrorWorld, file: string) =>
+    world
       .files()
-      .flatMap((name) => (name.startsWith(`${file}.conflict-`) ? [engine.read(name)] : []));
+      .flatMap((name) => (name.startsWith(`${file}.conflict-`) ? [world.read(name)] : []));
 
-  it('is kept as a conflict file where a new state mirrors there; what nobody edited needs none', async () => {
-    const { peer, engine } = three(A_MINUTE_LATER);
-    await engine.open(SETTINGS);
-    await engine.run();
-    for (const [file, text] of Object.entries(EDITED)) engine.write(file, text);
-    await engine.forget();
-    rmSync(join(engine.root, MARKER));
-    await engine.open(SETTINGS);
-    for (const { name, conflicts } of await engine.run())
+  it('is kept as a conflict file if a new state mirrors there, and an unedited file is not', async () => {
+    const { peer, world } = three(A_MINUTE_LATER);
+    await world.open(SETTINGS);
+    await world.run();
+    for (const [file, text] of Object.entries(EDITED)) world.write(file, text);
+    await world.loseState();
+    rmSync(join(world.root, MARKER));
+    await world.open(SETTINGS);
+    for (const { name, conflicts } of await world.run())
       expect([name, conflicts?.length]).toEqual([name, 1]);
     for (const [file, text] of Object.entries(CONTENT)) {
-      expect(engine.read(file)).toBe(text);
-      expect(kept(engine, file)).toEqual([EDITED[file as keyof typeof EDITED]]);
+      expect(world.read(file)).toBe(text);
+      expect(kept(world, file)).toEqual([EDITED[file as keyof typeof EDITED]]);
     }
     expect(peer.writes).toEqual([]);
-    await engine.forget();
-    rmSync(join(engine.root, MARKER));
-    await engine.open(SETTINGS);
-    await engine.run();
-    expect(engine.files().filter((name) => name.includes('.conflict-'))).toHaveLength(3);
+    await world.loseState();
+    rmSync(join(world.root, MARKER));
+    await world.open(SETTINGS);
+    await world.run();
+    expect(world.files().filter((name) => name.includes('.conflict-'))).toHaveLength(3);
   });
 
-  it('is listed until a person removes the conflict file, also where it was edited and the peer is right', async () => {
-    const { engine } = three();
-    await engine.open(shares('a'));
-    await engine.run();
-    engine.write('shares/a', 'mine');
-    const [report] = await engine.run();
+  it('is listed until a person removes the conflict file', async () => {
+    const { world } = three();
+    await world.open(shares('a'));
+    await world.run();
+    world.write('shares/a', 'mine');
+    const [report] = await world.run();
     const file = report?.conflicts?.[0]?.file ?? '';
-    expect(engine.read(file)).toBe('mine');
-    expect(engine.said.join()).toContain(`the file as it was edited is ${file}`);
-    expect((await engine.once('a')).conflicts).toHaveLength(1);
-    rmSync(join(engine.root, file));
-    expect((await engine.once('a')).conflicts).toBeUndefined();
+    expect(world.read(file)).toBe('mine');
+    expect(world.logged.join()).toContain(`the file as it was edited is ${file}`);
+    expect((await world.once('a')).conflicts).toHaveLength(1);
+    rmSync(join(world.root, file));
+    expect((await world.once('a')).conflicts).toBeUndefined();
   });
 
-  it('is kept as well where the peer has it no more and a person accepts that', async () => {
-    const { peer, engine } = three();
-    await engine.open(SETTINGS);
-    await engine.run('a', 'prices-eu');
+  it('is kept as a conflict file if a person accepts that the peer does not have it any more', async () => {
+    const { peer, world } = three();
+    await world.open(SETTINGS);
+    await world.run('a', 'prices-eu');
     for (const file of ['shares/a', 'tables/prices-eu.csv'] as const)
-      engine.write(file, EDITED[file]);
+      world.write(file, EDITED[file]);
     peer.objects.clear();
     peer.tableRows.clear();
     for (const name of ['a', 'prices-eu']) {
-      expect((await engine.once(name)).alarm).toBeDefined();
-      await engine.mirrors.accept(name);
+      expect((await world.once(name)).condition).toBeDefined();
+      await world.mirrors.accept(name);
     }
-    expect(engine.has('shares/a') || engine.has('tables/prices-eu.csv')).toBe(false);
-    expect(kept(engine, 'shares/a')).toEqual(['mine']);
-    expect(kept(engine, 'tables/prices-eu.csv')).toEqual([EDITED['tables/prices-eu.csv']]);
+    expect(world.has('shares/a') || world.has('tables/prices-eu.csv')).toBe(false);
+    expect(kept(world, 'shares/a')).toEqual(['mine']);
+    expect(kept(world, 'tables/prices-eu.csv')).toEqual([EDITED['tables/prices-eu.csv']]);
   });
 
-  it('is not one that a killed process had replaced, or had kept already', async () => {
-    const { peer, engine } = three();
-    await engine.open(shares('a'));
-    await engine.run();
-    engine.write('shares/a', 'mine');
-    const older = engine.state.meta('mirror/a');
-    await engine.run();
+  it('is not confused with a file that a killed process replaced or kept', async () => {
+    const { peer, world } = three();
+    await world.open(shares('a'));
+    await world.run();
+    world.write('shares/a', 'mine');
+    const older = world.state.meta('mirror/a');
+    await world.run();
     // Killed after the copy, before the file was replaced.
-    engine.state.setMeta('mirror/a', older);
-    engine.write('shares/a', 'mine');
-    expect((await engine.once('a')).conflicts).toHaveLength(1);
-    expect(kept(engine, 'shares/a')).toEqual(['mine']);
+    world.state.setMeta('mirror/a', older);
+    world.write('shares/a', 'mine');
+    expect((await world.once('a')).conflicts).toHaveLength(1);
+    expect(kept(world, 'shares/a')).toEqual(['mine']);
     // Killed after the file was replaced, before that was on disk.
     let writing: unknown;
-    const { setMeta } = engine.state;
-    engine.state.setMeta = (name, value) => {
+    const { setMeta } = world.state;
+    world.state.setMeta = (name, value) => {
       if (value !== null && typeof value === 'object' && 'writing' in value) writing = value;
-      setMeta.call(engine.state, name, value);
+      setMeta.call(world.state, name, value);
     };
     peer.objects.set('a', { content: 'second' });
-    await engine.run();
-    setMeta.call(engine.state, 'mirror/a', writing as never);
+    await world.run();
+    setMeta.call(world.state, 'mirror/a', writing as never);
     // … and again before the next was in place.
     peer.objects.set('a', { content: 'third' });
-    await engine.run();
-    setMeta.call(engine.state, 'mirror/a', writing as never);
-    engine.write('shares/a', 'second');
+    await world.run();
+    setMeta.call(world.state, 'mirror/a', writing as never);
+    world.write('shares/a', 'second');
     peer.objects.set('a', { content: 'fourth' });
-    await engine.run();
-    expect([engine.read('shares/a'), kept(engine, 'shares/a')]).toEqual(['fourth', ['mine']]);
+    await world.run();
+    expect([world.read('shares/a'), kept(world, 'shares/a')]).toEqual(['fourth', ['mine']]);
   });
 
-  it('again and again is left alone after a hundred copies', async () => {
-    const { engine } = three();
-    await engine.open(shares('a'));
-    await engine.run();
-    for (let n = 0; n < 100; n += 1) engine.write(`shares/a.conflict-2026-${n}`, `${n}`);
-    engine.write('shares/a', 'mine');
-    expect((await engine.once('a')).failure?.code).toBe('MIRROR_EDITED_AGAIN');
-    expect(engine.read('shares/a')).toBe('mine');
+  it('is left alone after a hundred conflict files', async () => {
+    const { world } = three();
+    await world.open(shares('a'));
+    await world.run();
+    for (let n = 0; n < 100; n += 1) world.write(`shares/a.conflict-2026-${n}`, `${n}`);
+    world.write('shares/a', 'mine');
+    expect((await world.once('a')).failure?.code).toBe('MIRROR_EDITED_AGAIN');
+    expect(world.read('shares/a')).toBe('mine');
   });
 
-  it('in the last moment is as it was left, and the next run keeps it', async () => {
-    const { engine } = three();
-    await engine.open(shares('a'));
-    await engine.run();
-    engine.write('shares/a', 'first');
-    const { commit } = engine.state;
+  it('is left as it is if it is edited just before the rename, and the next run keeps the edit', async () => {
+    const { world } = three();
+    await world.open(shares('a'));
+    await world.run();
+    world.write('shares/a', 'first');
+    const { commit } = world.state;
     let edits = 0;
-    engine.state.commit = async () => {
+    world.state.commit = async () => {
       edits += 1;
-      if (edits === 1) engine.write('shares/a', 'and second');
-      await commit.call(engine.state);
+      if (edits === 1) world.write('shares/a', 'and second');
+      await commit.call(world.state);
     };
-    await engine.run();
-    expect(engine.read('shares/a')).toBe('and second');
-    await engine.run();
-    expect(engine.read('shares/a')).toBe('object a');
-    expect(kept(engine, 'shares/a')).toContain('and second');
+    await world.run();
+    expect(world.read('shares/a')).toBe('and second');
+    await world.run();
+    expect(world.read('shares/a')).toBe('object a');
+    expect(kept(world, 'shares/a')).toContain('and second');
   });
 });
 
@@ -419,119 +420,119 @@ describe('a mirror root', () => {
   async function two(root = (first: string) => first) {
     const [one, other] = [three(), three(A_MINUTE_LATER)];
     for (const name of ['a', 'b']) other.peer.objects.set(name, { content: `other ${name}` });
-    await one.engine.open(SETTINGS);
-    await one.engine.run();
-    other.engine.root = root(one.engine.root);
-    await other.engine.open(SETTINGS);
-    const alarms = async () =>
-      (await other.engine.run()).map(({ alarm, failure }) => (alarm ?? failure)?.code);
-    return { one: one.engine, other: other.engine, alarms };
+    await one.world.open(SETTINGS);
+    await one.world.run();
+    other.world.root = root(one.world.root);
+    await other.world.open(SETTINGS);
+    const conditions = async () =>
+      (await other.world.run()).map(({ condition, failure }) => (condition ?? failure)?.code);
+    return { one: one.world, other: other.world, conditions };
   }
 
-  it('belongs to one state: another one writes nothing there, under whatever name, and says whose it is', async () => {
-    const { one, other, alarms } = await two((root) => {
+  it('belongs to one state: another state writes nothing there, and names the owner', async () => {
+    const { one, other, conditions } = await two((root) => {
       const path = join(temporaryDirectory(), 'link');
       symlinkSync(root, path);
       return path;
     });
     one.write('shares/a', 'mine');
     const before = one.files().map((file) => [file, one.mtime(file)]);
-    expect(await alarms()).toEqual(['ROOT_TAKEN', 'ROOT_TAKEN', 'ROOT_TAKEN']);
+    expect(await conditions()).toEqual(['ROOT_TAKEN', 'ROOT_TAKEN', 'ROOT_TAKEN']);
     expect(one.files().map((file) => [file, one.mtime(file)])).toEqual(before);
-    const { message, hint } = other.status('a')?.alarm ?? {};
+    const { message, hint } = other.status('a')?.condition ?? {};
     expect(message).toContain(one.stateDir);
     expect(hint).toContain('`peersync mirror accept a`');
   });
 
-  it('is taken for all mirrors when a person accepts that of one, and then it is the other that waits', async () => {
-    const { one, other, alarms } = await two();
+  it('is taken for all mirrors when a person accepts that for one, and then the other state waits', async () => {
+    const { one, other, conditions } = await two();
     one.write('shares/a', 'mine');
-    await alarms();
+    await conditions();
     other.start();
-    expect((await other.mirrors.accept('b')).alarm).toBeUndefined();
+    expect((await other.mirrors.accept('b')).condition).toBeUndefined();
     await until(
-      () => other.mirrors.status().every(({ alarm }) => alarm === undefined),
+      () => other.mirrors.status().every(({ condition }) => condition === undefined),
       'all go on',
     );
     expect([other.read('shares/a'), other.read('shares/b')]).toEqual(['other a', 'other b']);
     expect(other.read(other.status('a')?.conflicts?.[0]?.file ?? '')).toBe('mine');
     one.write('shares/b', 'mine as well');
-    for (const { alarm } of await one.run()) expect(alarm?.code).toBe('ROOT_TAKEN');
+    for (const { condition } of await one.run()) expect(condition?.code).toBe('ROOT_TAKEN');
     expect(one.read('shares/b')).toBe('mine as well');
   });
 
-  it('of a state that was lost waits for a person', async () => {
-    const { engine } = three();
-    await engine.open(shares('a'));
-    await engine.run();
-    await engine.forget();
-    await engine.open(shares('a'));
-    expect((await engine.once('a')).alarm?.code).toBe('ROOT_TAKEN');
-    expect((await engine.mirrors.accept('a')).alarm).toBeUndefined();
-    expect((await engine.once('a')).alarm).toBeUndefined();
+  it('waits for a person after the state was lost', async () => {
+    const { world } = three();
+    await world.open(shares('a'));
+    await world.run();
+    await world.loseState();
+    await world.open(shares('a'));
+    expect((await world.once('a')).condition?.code).toBe('ROOT_TAKEN');
+    expect((await world.mirrors.accept('a')).condition).toBeUndefined();
+    expect((await world.once('a')).condition).toBeUndefined();
   });
 
-  it('of a state that is killed right after it took the root is still its own', async () => {
-    const { engine } = three();
-    await engine.open(shares('a'));
-    const { commit } = engine.state;
-    engine.state.commit = async () => {
-      expect(existsSync(join(engine.root, MARKER))).toBe(false);
-      await commit.call(engine.state);
-      engine.state.commit = commit;
+  it('belongs to a state that was killed right after it took the root', async () => {
+    const { world } = three();
+    await world.open(shares('a'));
+    const { commit } = world.state;
+    world.state.commit = async () => {
+      expect(existsSync(join(world.root, MARKER))).toBe(false);
+      await commit.call(world.state);
+      world.state.commit = commit;
     };
-    expect((await engine.once('a')).failure).toBeUndefined();
-    await engine.open(shares('a'));
-    expect((await engine.once('a')).alarm).toBeUndefined();
+    expect((await world.once('a')).failure).toBeUndefined();
+    await world.open(shares('a'));
+    expect((await world.once('a')).condition).toBeUndefined();
   });
 
   it.each(['', '{"owner":', '{"owner":""}', '[]', 'null'])(
     "with the marker %j is nobody's who could be asked",
     async (text) => {
-      const { engine } = three();
-      await engine.open(shares('a'));
-      await engine.run();
-      engine.write(MARKER, text);
-      expect((await engine.once('a')).alarm?.message).toContain(`${MARKER} cannot be read`);
-      await engine.mirrors.accept('a');
-      expect((await engine.once('a')).alarm).toBeUndefined();
+      const { world } = three();
+      await world.open(shares('a'));
+      await world.run();
+      world.write(MARKER, text);
+      expect((await world.once('a')).condition?.message).toContain(`${MARKER} cannot be read`);
+      await world.mirrors.accept('a');
+      expect((await world.once('a')).condition).toBeUndefined();
     },
   );
 
-  it('whose marker was removed is taken again, by one of two', async () => {
-    const { one, other, alarms } = await two();
+  it('is taken by one of two states after its marker was removed', async () => {
+    const { one, other, conditions } = await two();
     rmSync(join(one.root, MARKER));
-    const ends = await Promise.all([one.run(), alarms()]);
-    const isOnes = ends[0].every(({ alarm }) => alarm === undefined);
+    const ends = await Promise.all([one.run(), conditions()]);
+    const isOnes = ends[0].every(({ condition }) => condition === undefined);
     expect(ends[1].every((code) => code === (isOnes ? 'ROOT_TAKEN' : undefined))).toBe(true);
     const loser = isOnes ? other : one;
-    for (const { alarm } of await loser.run()) expect(alarm?.code).toBe('ROOT_TAKEN');
+    for (const { condition } of await loser.run()) expect(condition?.code).toBe('ROOT_TAKEN');
   });
 
-  it('within that of another state is refused', async () => {
-    const { alarms } = await two((root) => join(root, 'shares'));
+  it('is refused within the root of another state', async () => {
+    const { conditions } = await two((root) => join(root, 'shares'));
     const refused = 'MIRROR_ROOT_NESTED';
-    expect(await alarms()).toEqual([refused, refused, refused]);
+    expect(await conditions()).toEqual([refused, refused, refused]);
   });
 
-  it('around that of another state is used but for that', async () => {
-    const { alarms } = await two((root) => {
+  it('is used around the root of another state, except for that root', async () => {
+    const { conditions } = await two((root) => {
       renameSync(root, `${root}-moved`);
       mkdirSync(root);
       renameSync(`${root}-moved`, join(root, 'shares'));
       return root;
     });
-    expect((await alarms()).sort()).toEqual([
+    expect((await conditions()).sort()).toEqual([
       'MIRROR_ROOT_NESTED',
       'MIRROR_ROOT_NESTED',
       undefined,
     ]);
   });
 
-  it('keeps its marker from a mirror that is configured to stand there', async () => {
-    const { engine } = three();
-    await engine.open({ shares: [{ data: 'a', path: MARKER.toUpperCase() }] });
-    for (let i = 0; i < 2; i += 1) expect((await engine.once('a')).alarm).toBeUndefined();
-    expect(engine.files()).toHaveLength(1);
+  it('keeps its marker from a mirror with the same path', async () => {
+    const { world } = three();
+    await world.open({ shares: [{ data: 'a', path: MARKER.toUpperCase() }] });
+    for (let i = 0; i < 2; i += 1) expect((await world.once('a')).condition).toBeUndefined();
+    expect(world.files()).toHaveLength(1);
   });
 });

@@ -1,39 +1,41 @@
 import { readFileSync, renameSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { PeerClient, type PeerClientOptions } from '../../src/peer/client.js';
+import { PeerClient } from '../../src/peer/client.js';
+import type { PeerClientOptions } from '../../src/peer/client-options.js';
 import { openPeer } from '../embedded/support.js';
 import { afterwards } from '../support/afterwards.js';
 import { FakeClock } from '../support/fake-clock.js';
+import { row } from '../support/mirror-peer.js';
+import { MirrorWorld } from '../support/mirror-world.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { timing } from '../wire/yacy/timing.js';
 import { YacyModel } from '../wire/yacy/yacy-model.js';
-import { Engine, row } from './engine.js';
 
-function engineAt(options: PeerClientOptions, clock?: FakeClock) {
+function worldAt(options: PeerClientOptions, clock?: FakeClock) {
   const client = new PeerClient(options);
   afterwards('test', () => client.close());
-  return { client, engine: new Engine(client, clock) };
+  return { client, world: new MirrorWorld(client, { clock }) };
 }
 
-it('an object of the embedded peer is not sent again while it is the same; one of the same size and second is', async () => {
+it('an object of the embedded peer is downloaded again only after a change, even one in the same second', async () => {
   const dir = temporaryDirectory();
   const { url, credentials } = await openPeer({ dir });
   const put = (content: string) => writeFileSync(join(dir, 'shares/words.txt'), content);
   put('one');
-  const { engine } = engineAt({ dialect: 'standard', baseUrl: url, credentials });
-  await engine.open({ shares: [{ data: 'words.txt' }] });
-  await engine.once('words.txt');
-  expect(engine.status()?.version).toMatchObject({ etag: expect.stringMatching(/^"/) });
-  expect(await engine.once('words.txt')).toMatchObject({ changed: false, bytes: 3 });
+  const { world } = worldAt({ dialect: 'standard', baseUrl: url, credentials });
+  await world.open({ shares: [{ data: 'words.txt' }] });
+  await world.once('words.txt');
+  expect(world.status()?.version).toMatchObject({ etag: expect.stringMatching(/^"/) });
+  expect(await world.once('words.txt')).toMatchObject({ changed: false, bytes: 3 });
   put('two');
-  expect(await engine.once('words.txt')).toMatchObject({ changed: true });
-  expect(engine.read('shares/words.txt')).toBe('two');
+  expect(await world.once('words.txt')).toMatchObject({ changed: true });
+  expect(world.read('shares/words.txt')).toBe('two');
 });
 
-/** As a person does, a while ago. */
-function edit(engine: Engine<PeerClient>, text: string): void {
-  const path = join(engine.root, 'tables/birds.ndjson');
+/** Writes a file as if it was saved a while ago. */
+function edit(world: MirrorWorld<PeerClient>, text: string): void {
+  const path = join(world.root, 'tables/birds.ndjson');
   writeFileSync(`${path}~`, text);
   const at = Date.now() / 1000 - 60;
   utimesSync(`${path}~`, at, at);
@@ -46,138 +48,138 @@ const FILE = `shares/${DUMP}`;
 
 async function atYacy(clock?: FakeClock) {
   const peer = await YacyModel.start({ timing: timing(20) });
-  return { peer, ...engineAt({ baseUrl: peer.url }, clock) };
+  return { peer, ...worldAt({ baseUrl: peer.url }, clock) };
 }
 
 describe('a file that a YaCy shares', () => {
   /** The file, mirrored once. */
   async function dump(content: string, at = AN_HOUR_AGO, clock?: FakeClock) {
-    const { peer, engine } = await atYacy(clock);
+    const { peer, world } = await atYacy(clock);
     peer.share.put(DUMP, content, at);
-    await engine.open({ shares: [{ data: DUMP }] });
-    await engine.once(DUMP);
+    await world.open({ shares: [{ data: DUMP }] });
+    await world.once(DUMP);
     const asked = () =>
       peer.served.filter(({ target }) => target.startsWith('/share/')).map(({ status }) => status);
-    return { peer, engine, asked, once: () => engine.once(DUMP) };
+    return { peer, world, asked, once: () => world.once(DUMP) };
   }
 
-  it('is asked for only if it changed, and costs nothing while it did not', async () => {
-    const { peer, engine, asked, once } = await dump('gulls');
-    const first = engine.status();
+  it('is downloaded only if it changed', async () => {
+    const { peer, world, asked, once } = await dump('gulls');
+    const first = world.status();
     expect(first).toMatchObject({ bytes: 5, type: 'application/gzip' });
     expect(await once()).toMatchObject({ changed: false, bytes: 5, sha256: first?.sha256 });
     peer.share.put(DUMP, 'terns', Date.now());
     expect(await once()).toMatchObject({ changed: true });
-    expect(engine.read(FILE)).toBe('terns');
+    expect(world.read(FILE)).toBe('terns');
     expect(asked()).toEqual([200, 304, 200]);
   });
 
-  it('that changed twice in one second is not missed', async () => {
-    const { peer, engine, once } = await dump('gulls', Date.now());
+  it('is downloaded if it changed twice in one second', async () => {
+    const { peer, world, once } = await dump('gulls', Date.now());
     peer.share.put(DUMP, 'terns', Date.now());
     await once();
-    expect(engine.read(FILE)).toBe('terns');
+    expect(world.read(FILE)).toBe('terns');
   });
 
-  it('comes whole where the file here is another, or is of another peer', async () => {
-    const { peer, engine, asked, once } = await dump('gulls');
-    engine.write(FILE, 'mine!');
+  it('is downloaded if the local file is another, or of another peer', async () => {
+    const { peer, world, asked, once } = await dump('gulls');
+    world.write(FILE, 'mine!');
     expect(await once()).toMatchObject({ changed: true });
-    expect(engine.read(FILE)).toBe('gulls');
+    expect(world.read(FILE)).toBe('gulls');
     peer.share.put('other', 'terns', AN_HOUR_AGO);
-    await engine.open({ shares: [{ data: 'other', name: DUMP, path: FILE }] });
+    await world.open({ shares: [{ data: 'other', name: DUMP, path: FILE }] });
     await once();
-    expect(engine.read(FILE)).toBe('terns');
+    expect(world.read(FILE)).toBe('terns');
     expect(asked()).toEqual([200, 200, 200]);
   });
 
-  it('comes whole once a week, since an older one in its place looks unchanged', async () => {
+  it('is downloaded once a week, because an older one looks unchanged', async () => {
     const clock = new FakeClock(Date.now());
-    const { peer, engine, once } = await dump('gulls', AN_HOUR_AGO, clock);
+    const { peer, world, once } = await dump('gulls', AN_HOUR_AGO, clock);
     peer.share.put(DUMP, 'terns', AN_HOUR_AGO - 1_000);
     await once();
-    expect(engine.read(FILE)).toBe('gulls');
+    expect(world.read(FILE)).toBe('gulls');
     await clock.advance(8 * 86_400_000);
     await once();
-    expect(engine.read(FILE)).toBe('terns');
+    expect(world.read(FILE)).toBe('terns');
   });
 
-  it('that breaks off leaves the old file and nothing else, and comes whole the next time', async () => {
-    const { peer, engine, once } = await dump('old');
-    // Bytes by chance begin like XML or JSON once in 900 times, and that is an alarm of its own.
+  it('leaves the old file and nothing else if the download breaks off, and is downloaded the next time', async () => {
+    const { peer, world, once } = await dump('old');
+    // Bytes by chance begin like XML or JSON once in 900 times, and that is a condition of its own.
     const content = Buffer.alloc(3 * 2 ** 20, '\x1f\x8b\b gulls');
     peer.share.put(DUMP, content, Date.now());
     peer.share.breakOff(DUMP, 2 * 2 ** 20);
     expect((await once()).failure).toBeDefined();
-    expect([engine.read(FILE), engine.files()]).toEqual(['old', [FILE]]);
+    expect([world.read(FILE), world.files()]).toEqual(['old', [FILE]]);
     await once();
-    expect(readFileSync(join(engine.root, FILE)).equals(content)).toBe(true);
+    expect(readFileSync(join(world.root, FILE)).equals(content)).toBe(true);
   });
 });
 
 describe('a pattern over what a YaCy shares', () => {
-  it('follows all that match in its group, through directories, those that come later, and misses what is gone', async () => {
-    const { peer, engine } = await atYacy();
+  it('follows all matching objects of its group, later ones too, and reports missing ones', async () => {
+    const { peer, world } = await atYacy();
     for (const name of ['dump/a.gz', 'dump/old/b.gz', 'list.txt'])
       peer.share.put(name, name, AN_HOUR_AGO);
     const settings = { shares: [{ data: '*', c: 'dump', name: 'dumps', path: 'd/{data}' }] };
-    await engine.open(settings);
-    await engine.run();
-    expect(engine.status('dumps')?.notes).toEqual(['Follows 2 shared objects of the peer.']);
-    expect(engine.files()).toEqual(['d/a.gz', 'd/old/b.gz']);
+    await world.open(settings);
+    await world.run();
+    expect(world.status('dumps')?.notes).toEqual(['Follows 2 shared objects of the peer.']);
+    expect(world.files()).toEqual(['d/a.gz', 'd/old/b.gz']);
     peer.share.put('dump/ä #%.gz', 'd', AN_HOUR_AGO);
     peer.share.remove('dump/a.gz');
-    await engine.open(settings);
-    await engine.run();
-    expect(engine.read('d/ä #%.gz')).toBe('d');
+    await world.open(settings);
+    await world.run();
+    expect(world.read('d/ä #%.gz')).toBe('d');
     expect(peer.served.map(({ target }) => target)).toContain('/share/dump/%C3%A4%20%23%25.gz');
-    const gone = { share: 'dump/a.gz', path: 'd/a.gz', alarm: { code: 'SHARE_GONE' } };
-    expect(engine.status('dumps/dump/a.gz')).toMatchObject(gone);
-    expect(engine.read('d/a.gz')).toBe('dump/a.gz');
+    const gone = { share: 'dump/a.gz', path: 'd/a.gz', condition: { code: 'SHARE_GONE' } };
+    expect(world.status('dumps/dump/a.gz')).toMatchObject(gone);
+    expect(world.read('d/a.gz')).toBe('dump/a.gz');
   });
 });
 
 describe('a table of a YaCy', () => {
   /** The table, mirrored once so that it can be edited. */
   async function birds(...rows: ReturnType<typeof row>[]) {
-    const { peer, client, engine } = await atYacy();
+    const { peer, client, world } = await atYacy();
     await client.tables.set('birds', rows);
-    await engine.open({
+    await world.open({
       tables: [{ table: 'birds', edit: true, deletes: true, format: 'ndjson' }],
     });
-    await engine.once('birds');
-    return { peer, client, engine };
+    await world.once('birds');
+    return { peer, client, world };
   }
 
-  it('that is edited takes new rows, with keys of 12 bytes, changes and deletions', async () => {
-    const { peer, client, engine } = await birds(
+  it('takes new rows with keys of 12 bytes, changes and deletions from an edited file', async () => {
+    const { peer, client, world } = await birds(
       row('k1', { name: 'Gull' }),
       row('k2', { name: 'Tern' }),
     );
     edit(
-      engine,
+      world,
       '{"pk":"k1","name":"Herring gull"}\n{"name":"Knot"}\n{"pk":"twelve_bytes","name":"Ruff"}\n',
     );
-    await engine.once('birds');
+    await world.once('birds');
     expect(peer.tables.row('birds', 'k1')?.name).toBe('Herring gull');
     const shown = await client.tables.read({ table: 'birds' });
     const names = new Map(shown?.rows.map(({ pk, cells }) => [cells.get('name'), pk]));
     expect([...names.keys()].sort()).toEqual(['Herring gull', 'Knot', 'Ruff']);
     expect(names.get('Knot')).toMatch(/^[0-9a-z]{12}$/);
-    expect(engine.read('tables/birds.ndjson')).toContain(names.get('Knot'));
+    expect(world.read('tables/birds.ndjson')).toContain(names.get('Knot'));
   });
 
-  it('does not take a key that it would cut: an alarm names the line, and nothing is written', async () => {
-    const { peer, engine } = await birds(row('k1', { name: 'Gull' }));
+  it('gets no key that it would cut: a condition names the line, and nothing is written', async () => {
+    const { peer, world } = await birds(row('k1', { name: 'Gull' }));
     const text = '{"pk":"k1","name":"Gull!"}\n{"pk":"ééééééé","name":"Knot"}\n';
-    edit(engine, text);
+    edit(world, text);
     const before = peer.served.length;
-    const { alarm } = await engine.once('birds');
-    expect(alarm?.code).toBe('EDIT_UNREADABLE');
-    expect(alarm?.message).toContain('line 2: the key "ééééééé" has 14 bytes');
+    const { condition } = await world.once('birds');
+    expect(condition?.code).toBe('EDIT_UNREADABLE');
+    expect(condition?.message).toContain('line 2: the key "ééééééé" has 14 bytes');
     expect(
       peer.served.slice(before).filter(({ target }) => target.startsWith('/api/table_p')),
     ).toEqual([]);
-    expect(engine.read('tables/birds.ndjson')).toBe(text);
+    expect(world.read('tables/birds.ndjson')).toBe(text);
   });
 });

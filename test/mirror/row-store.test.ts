@@ -4,10 +4,11 @@ import { describe, expect, it } from 'vitest';
 import { compareByCodePoint } from '../../src/lib/text.js';
 import { RowStore, type RowStoreOptions } from '../../src/mirror/row-store.js';
 import type { TableRow } from '../../src/peer/table.js';
+import { row } from '../support/mirror-peer.js';
+import { openBelow } from '../support/mirror-world.js';
 import { Random } from '../support/random.js';
 import { temporaryDirectory } from '../support/temp.js';
-import { openBelow, row } from './engine.js';
-import { allRows, anyTable, groups, plain, wellFormed } from './tables.js';
+import { allRows, anyTable, groups, plain, wellFormed } from './any-table.js';
 
 type Options = Partial<RowStoreOptions>;
 
@@ -25,8 +26,8 @@ async function ordered(rows: readonly TableRow[], options: Options = {}): Promis
 
 const keys = (rows: readonly TableRow[]) => rows.map(({ pk }) => pk);
 
-describe('rows that wait on disk', () => {
-  it('come back as they were, by key in the order of UTF-8, whatever is in them', async () => {
+describe('rows that are stored on disk', () => {
+  it('come back with any content, by key in the order of UTF-8', async () => {
     const directory = temporaryDirectory();
     await fc.assert(
       fc.asyncProperty(anyTable, async ({ columns, rows: some }) => {
@@ -44,7 +45,7 @@ describe('rows that wait on disk', () => {
     expect(keys(await ordered(awkward))).toEqual(['', 'Z', 'z', 'é', '\ue000', '\uffff', '🎉']);
   });
 
-  it('are sorted by columns as text where asked, and by key where those are the same', async () => {
+  it('are sorted by columns as text if wanted, and by key if those are equal', async () => {
     const cells = Object.entries({ 3: 'x', 1: 'y', 2: 'x', 0: '10', 9: '' }).reverse();
     const rows = cells.map(([pk, a]) => row(pk, { a }));
     for (const [sortBy, expected] of [
@@ -55,7 +56,7 @@ describe('rows that wait on disk', () => {
       expect(keys(await ordered(rows, { sortBy })).join('')).toBe(expected);
   });
 
-  it('leave nothing in the directory, not even while they wait, and can be read again', async () => {
+  it('leave nothing in the directory, not even while they are stored, and can be read again', async () => {
     const directory = temporaryDirectory();
     const store = await fill(groups(['b', 'a'].map((pk) => row(pk))), { directory });
     for (let i = 0; i < 2; i += 1) expect(keys(await allRows(store.read()))).toEqual(['a', 'b']);
@@ -63,7 +64,7 @@ describe('rows that wait on disk', () => {
     await store.close();
   });
 
-  it('hold cells of any size, and tell all their columns in the order in which they came up', async () => {
+  it('have cells of any size, and all columns in the order of appearance', async () => {
     const text = 'a\n🎉'.repeat(50_000);
     const rows = [row('b', { text, empty: '' }), row('c', { '7': 'x' }), row('a', { text })];
     const store = await fill(groups(rows));
@@ -80,7 +81,7 @@ describe('rows that wait on disk', () => {
     await store.close();
   });
 
-  it('are sorted the same in one merge or several, those of the same key in the order in which they came', async () => {
+  it('are sorted the same in one merge or several, rows of the same key in the order of arrival', async () => {
     const random = new Random(7);
     const rows = Array.from({ length: 20_000 }, (_, i) =>
       row(`key ${random.between(0, 5000)}`, { n: `${i}`, text: 'x'.repeat(random.between(0, 60)) }),
@@ -91,8 +92,8 @@ describe('rows that wait on disk', () => {
   });
 });
 
-describe('rows that cannot wait', () => {
-  it('because there are too many columns are refused', async () => {
+describe('rows that cannot be stored', () => {
+  it('are refused if there are too many columns', async () => {
     const wide = async function* () {
       for (let i = 0; ; i += 1) yield [row(`${i}`, { [`column ${i}`]: 'x' })];
     };
@@ -100,7 +101,7 @@ describe('rows that cannot wait', () => {
     await expect(fill(wide())).rejects.toMatchObject({ code: 'MIRROR_TOO_WIDE', message });
   });
 
-  it('because the peer breaks off, or it is called off, end with that', async () => {
+  it('end with the error of the peer or of the signal', async () => {
     const torn = async function* () {
       yield [row('1')];
       throw new Error('torn');

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { Mirror, RunResult } from '../../src/mirror/mirror.js';
+import type { Mirror } from '../../src/mirror/mirror.js';
+import type { RunResult } from '../../src/mirror/mirror-run.js';
 import { Scheduler } from '../../src/mirror/scheduler.js';
 import { afterwards } from '../support/afterwards.js';
 import { FakeClock } from '../support/fake-clock.js';
@@ -13,17 +14,14 @@ const BEGUN = 5 * SECOND;
 type Made = Partial<Mirror> & { readonly kind?: string };
 type End = RunResult['end'];
 
-/**
- * A scheduler of mirrors, each every minute unless given, whose runs a test decides about, on a
- * clock that stands still.
- */
+/** A scheduler of mirrors, each every minute unless given, with runs that the test ends. */
 class Runs {
   readonly clock = new FakeClock();
   /** Names, as their runs began. */
   readonly begun: string[] = [];
-  end: () => End | Promise<End> = () => 'followed';
+  end: () => End | Promise<End> = () => 'current';
   readonly failures: unknown[] = [];
-  readonly over: string[] = [];
+  readonly ended: string[] = [];
   readonly scheduler: Scheduler;
   readonly #mirrors: Mirror[];
   #failed = 0;
@@ -38,7 +36,7 @@ class Runs {
         this.#failed = end === 'failed' ? this.#failed + 1 : 0;
         return { end, report: { name, ...identity, failures: this.#failed } };
       },
-      onOver: ({ name }) => void this.over.push(name),
+      onEnded: ({ name }) => void this.ended.push(name),
     });
     this.#mirrors = Object.entries(mirrors).map(
       ([name, { kind = 'share', ...made }]) =>
@@ -57,11 +55,11 @@ class Runs {
   /** Runs end when the list that this returns is called. */
   hold(): (() => void)[] {
     const ends: (() => void)[] = [];
-    this.end = () => new Promise((resolve) => ends.push(() => resolve('followed')));
+    this.end = () => new Promise((resolve) => ends.push(() => resolve('current')));
     return ends;
   }
 
-  /** How often mirrors ran, or one of them, by the time that has passed then. */
+  /** Returns the number of runs, of all mirrors or of one, after some time. */
   async after(ms: number, name?: string): Promise<number> {
     await this.clock.advance(ms);
     return this.begun.filter((each) => name === undefined || each === name).length;
@@ -69,7 +67,7 @@ class Runs {
 }
 
 describe('a scheduler', () => {
-  it('runs each mirror soon after the start, then as often as it wants, and says when next', async () => {
+  it('runs each mirror soon after the start, then at its interval, and reports the next time', async () => {
     const runs = new Runs({ often: { every: 10 * SECOND }, seldom: {} });
     expect(await runs.after(BEGUN)).toBe(2);
     expect(runs.scheduler.planOf(runs.first).nextAt).toBe(runs.clock.now() + 10 * SECOND);
@@ -77,7 +75,7 @@ describe('a scheduler', () => {
     expect(await runs.after(0, 'seldom')).toBe(2);
   });
 
-  it('runs a mirror that failed earlier, and less and less early', async () => {
+  it('retries a failed mirror early, with backoff', async () => {
     const runs = new Runs({ m: { every: 10 * MINUTE } });
     runs.end = () => 'failed';
     await runs.after(BEGUN);
@@ -85,23 +83,23 @@ describe('a scheduler', () => {
       expect(await runs.after(seconds * SECOND - 1)).toBe(i + 1);
       expect(await runs.after(1)).toBe(i + 2);
     }
-    runs.end = () => 'followed';
+    runs.end = () => 'current';
     expect(await runs.after(480 * SECOND)).toBe(6);
     expect(await runs.after(10 * MINUTE - 1)).toBe(6);
   });
 
   it.each<[End, number, number]>([
-    ['alarm', BEGUN + MINUTE, 2],
-    ['later', BEGUN + 6 * SECOND, 3],
-    ['over', 10 * MINUTE, 1],
-  ])('goes by how a run ended: %s', async (end, ms, count) => {
+    ['condition', BEGUN + MINUTE, 2],
+    ['busy', BEGUN + 6 * SECOND, 3],
+    ['ended', 10 * MINUTE, 1],
+  ])('plans the next run by the end of the last: %s', async (end, ms, count) => {
     const runs = new Runs({ m: {} });
     runs.end = () => end;
     expect(await runs.after(ms)).toBe(count);
-    expect(runs.over).toEqual(end === 'over' ? ['m'] : []);
+    expect(runs.ended).toEqual(end === 'ended' ? ['m'] : []);
   });
 
-  it('works on four files at a time, and on passes over citations beside them', async () => {
+  it('runs four files at a time, and passes over citations beside them', async () => {
     const runs = new Runs({
       a: {},
       b: {},
@@ -120,9 +118,9 @@ describe('a scheduler', () => {
   });
 
   it.each<[string, Made, number]>([
-    ['at the time that it knows', { kind: 'citations', nextIn: () => 3 * MINUTE }, 3 * MINUTE],
+    ['at its own time', { kind: 'citations', nextIn: () => 3 * MINUTE }, 3 * MINUTE],
     [
-      'later than a timer bears',
+      'after longer than a timer can last',
       { every: 60 * 24 * HOUR, nextIn: () => 60 * 24 * HOUR },
       60 * 24 * HOUR,
     ],
@@ -132,14 +130,14 @@ describe('a scheduler', () => {
     expect(await runs.after(1)).toBe(1);
   });
 
-  it('runs what is due within an hour after the machine was suspended, where timers stood still', async () => {
+  it('runs due mirrors within an hour after the machine was suspended', async () => {
     const runs = new Runs({ m: { every: 10 * HOUR } });
     await runs.after(BEGUN);
     runs.clock.suspend(20 * HOUR);
     expect(await runs.after(HOUR)).toBe(2);
   });
 
-  it('looks at edited files every two seconds, unless the last run failed', async () => {
+  it('polls edited files every two seconds unless the last run failed', async () => {
     let isEdited = false;
     const runs = new Runs({ m: { every: 10 * MINUTE, wantsRun: async () => isEdited } });
     await runs.after(BEGUN);
@@ -150,14 +148,14 @@ describe('a scheduler', () => {
     expect(await runs.after(20 * SECOND)).toBe(3);
   });
 
-  it('leaves it to a run to find out why a file cannot be looked at', async () => {
+  it('starts a run if a file cannot be polled', async () => {
     const wantsRun = () => Promise.reject(new Error('it cannot be looked at'));
     const runs = new Runs({ m: { every: 10 * MINUTE, wantsRun } });
     expect(await runs.after(BEGUN + 2 * SECOND)).toBeGreaterThan(1);
     expect(runs.failures).toEqual([]);
   });
 
-  it('runs the others while a look at a file hangs, looks no second time, and can be stopped', async () => {
+  it('runs other mirrors while a poll hangs, polls no second time, and can be stopped', async () => {
     let looks = 0;
     const wantsRun = () => {
       looks += 1;
@@ -169,16 +167,16 @@ describe('a scheduler', () => {
     await runs.scheduler.stop();
   });
 
-  it('reports an error that is not one of the mirror, and goes on', async () => {
+  it('reports an error that is not one of a mirror, and goes on', async () => {
     const runs = new Runs({ m: {} });
     runs.end = () => Promise.reject(new Error('the disk is gone'));
     await runs.after(BEGUN);
     expect(runs.failures).toMatchObject([{ message: 'the disk is gone' }]);
-    runs.end = () => 'followed';
+    runs.end = () => 'current';
     expect(await runs.after(30 * SECOND)).toBe(2);
   });
 
-  it('stops when what is under way has ended, and begins nothing more', async () => {
+  it('stops when all runs have ended, and begins no other', async () => {
     const runs = new Runs({ m: {} });
     const ends = runs.hold();
     await runs.after(BEGUN);
@@ -193,7 +191,7 @@ describe('a scheduler', () => {
     expect(await runs.after(10 * MINUTE)).toBe(1);
   });
 
-  it('runs a mirror one time after the other, and one that is removed no more', async () => {
+  it('runs a mirror once at a time, and never after it was removed', async () => {
     const runs = new Runs({ m: {} });
     const ends = runs.hold();
     await runs.after(BEGUN);
@@ -203,7 +201,7 @@ describe('a scheduler', () => {
     ends.shift()?.();
     expect(await runs.after(0)).toBe(2);
     ends.shift()?.();
-    expect(await asked).toMatchObject({ end: 'followed' });
+    expect(await asked).toMatchObject({ end: 'current' });
     await runs.scheduler.remove([runs.first]);
     await expect(ask()).rejects.toMatchObject({ code: 'MIRROR_REPLACED' });
     expect(await runs.after(10 * MINUTE)).toBe(2);

@@ -6,8 +6,9 @@ import { checkContent } from '../../src/mirror/share.js';
 import { State } from '../../src/state/state.js';
 import { afterwards } from '../support/afterwards.js';
 import { FakeClock } from '../support/fake-clock.js';
+import { FakePeer, peerError, type Shared } from '../support/mirror-peer.js';
+import { MirrorWorld, mirrored } from '../support/mirror-world.js';
 import { until } from '../support/wait.js';
-import { Engine, FakePeer, mirrored, peerError, type Shared } from './engine.js';
 
 const LIST: Shared = { type: 'text/plain', content: 'one\n' };
 const LOGIN = '<!DOCTYPE html>\n<html><body>Please log in</body></html>';
@@ -15,12 +16,12 @@ const LOGIN = '<!DOCTYPE html>\n<html><body>Please log in</body></html>';
 /** A shared object that was mirrored once. */
 async function share(more: object = {}, clock?: FakeClock, data = 'list.txt', first = LIST) {
   const settings = { shares: [{ data, ...more }] };
-  const { peer, engine } = await mirrored(settings, { objects: { [data]: first } }, clock);
+  const { peer, world } = await mirrored(settings, { objects: { [data]: first } }, clock);
   return {
     peer,
-    engine,
+    world,
     settings,
-    once: () => engine.once(data),
+    once: () => world.once(data),
     put: (content: string) => peer.objects.set(data, { ...first, content }),
   };
 }
@@ -28,62 +29,64 @@ async function share(more: object = {}, clock?: FakeClock, data = 'list.txt', fi
 const refuse = () => Promise.reject(peerError('PEER_ANSWER'));
 
 describe('a mirrored share', () => {
-  it('becomes a file; while the peer has the same, nothing of it changes, not even mtime', async () => {
-    const { engine, once, put } = await share();
-    expect(engine.read('shares/list.txt')).toBe('one\n');
-    const before = engine.mtime('shares/list.txt');
+  it('becomes a file, and an unchanged object keeps its mtime', async () => {
+    const { world, once, put } = await share();
+    expect(world.read('shares/list.txt')).toBe('one\n');
+    const before = world.mtime('shares/list.txt');
     expect(await once()).toMatchObject({ changed: false, bytes: 4, type: 'text/plain' });
-    expect(engine.mtime('shares/list.txt')).toBe(before);
+    expect(world.mtime('shares/list.txt')).toBe(before);
     put('two\n');
     expect(await once()).toMatchObject({ changed: true });
-    expect(engine.read('shares/list.txt')).toBe('two\n');
+    expect(world.read('shares/list.txt')).toBe('two\n');
   });
 
-  it('has its earlier versions beside it where they are asked for', async () => {
-    const { engine, once, put } = await share({ versions: 2 });
+  it('keeps earlier versions beside it as configured', async () => {
+    const { world, once, put } = await share({ versions: 2 });
     for (const content of ['two\n', 'three\n', 'four\n']) {
       put(content);
       await once();
     }
-    expect(engine.files()).toEqual(['shares/list.txt', 'shares/list.txt.1', 'shares/list.txt.2']);
-    expect(engine.read('shares/list.txt.1')).toBe('three\n');
+    expect(world.files()).toEqual(['shares/list.txt', 'shares/list.txt.1', 'shares/list.txt.2']);
+    expect(world.read('shares/list.txt.1')).toBe('three\n');
   });
 
-  it('counts failures in a row, holds up no other, and forgets them when it works again', async () => {
-    const { peer, engine, once } = await share();
+  it('counts failures in a row, delays no other mirror, and resets the count after a success', async () => {
+    const { peer, world, once } = await share();
     peer.onAsk = refuse;
     for (let i = 1; i <= 6; i += 1)
       expect(await once()).toMatchObject({ failures: i, failure: { code: 'PEER_ANSWER' } });
-    expect([engine.circuit, engine.read('shares/list.txt')]).toEqual(['closed', 'one\n']);
+    expect([world.circuit, world.read('shares/list.txt')]).toEqual(['closed', 'one\n']);
     peer.onAsk = () => {};
     const report = await once();
     expect([report.failures, report.failure]).toEqual([undefined, undefined]);
-    expect(engine.said.filter((line) => line.includes('no usable answer'))).toHaveLength(1);
-    expect(engine.said).toContain('info: mirror list.txt: works again');
+    expect(world.logged.filter((line) => line.includes('no usable answer'))).toHaveLength(1);
+    expect(world.logged).toContain('info: mirror list.txt: works again');
   });
 
-  it('has no failure any more once it has an alarm, which no failure ends', async () => {
+  it('replaces a failure by a condition, which no later failure ends', async () => {
     const { peer, once } = await share();
     peer.onAsk = refuse;
     await once();
     peer.onAsk = () => {};
     peer.objects.clear();
-    const { alarm, failure, failures } = await once();
-    expect([alarm?.code, failure, failures]).toEqual(['SHARE_GONE', undefined, undefined]);
+    const { condition, failure, failures } = await once();
+    expect([condition?.code, failure, failures]).toEqual(['SHARE_GONE', undefined, undefined]);
     peer.onAsk = refuse;
-    expect(await once()).toMatchObject({ alarm: { code: 'SHARE_GONE' }, failures: 1 });
+    expect(await once()).toMatchObject({ condition: { code: 'SHARE_GONE' }, failures: 1 });
   });
 
-  it.each(['changed', 'removed'])('that somebody %s is put back, which is said', async (what) => {
-    const { engine, once } = await share();
-    if (what === 'changed') engine.write('shares/list.txt', 'mine\n');
-    else rmSync(join(engine.root, 'shares/list.txt'));
+  it.each(['changed', 'removed'])('is put back and logged after somebody %s it', async (what) => {
+    const { world, once } = await share();
+    if (what === 'changed') world.write('shares/list.txt', 'mine\n');
+    else rmSync(join(world.root, 'shares/list.txt'));
     expect(await once()).toMatchObject({ changed: true, bytes: 4 });
-    expect(engine.read('shares/list.txt')).toBe('one\n');
-    expect(engine.said.join()).toContain('changed or removed shares/list.txt, and it was put back');
+    expect(world.read('shares/list.txt')).toBe('one\n');
+    expect(world.logged.join()).toContain(
+      'changed or removed shares/list.txt, and it was put back',
+    );
   });
 
-  it('says when it was tried, when it was known to be right, and when it changed', async () => {
+  it('reports when it was tried, when it was current, and when it changed', async () => {
     const clock = new FakeClock();
     const { peer, once } = await share({}, clock);
     const first = clock.now();
@@ -94,10 +97,10 @@ describe('a mirrored share', () => {
     expect(await once()).toMatchObject({ triedAt: first + 2_000, succeededAt: first + 1_000 });
   });
 
-  it('has its record on disk when a run is over', async () => {
-    const { engine } = await share();
-    expect(engine.state.figures().unsaved).toBe(0);
-    expect((await State.read(engine.stateDir)).meta('mirror/list.txt')).toMatchObject({ bytes: 4 });
+  it('has its record on disk when a run ends', async () => {
+    const { world } = await share();
+    expect(world.state.figures().unsaved).toBe(0);
+    expect((await State.read(world.stateDir)).meta('mirror/list.txt')).toMatchObject({ bytes: 4 });
   });
 });
 
@@ -140,51 +143,51 @@ describe.each<[string, string, Shared, Shared | undefined]>([
   ],
   ['MIRROR_TOO_LARGE', 'list.txt', LIST, LARGE],
 ])('%s of %s', (code, data, first, bad) => {
-  it('leaves the old file, is told once, and is over with good data, or when a person accepts it', async () => {
-    const { peer, engine, once, settings } = await share(
+  it('keeps the old file, is logged once, and ends with good data or when a person accepts it', async () => {
+    const { peer, world, once, settings } = await share(
       { maxSize: '1 KiB' },
       undefined,
       data,
       first,
     );
     const path = `shares/${data}`;
-    const [text, mtime] = [engine.read(path), engine.mtime(path)];
+    const [text, mtime] = [world.read(path), world.mtime(path)];
     const spoil = () =>
       bad === undefined ? peer.objects.delete(data) : peer.objects.set(data, bad);
     spoil();
     const raised = await once();
-    expect(raised).toMatchObject({ alarm: { code }, changed: false });
-    await engine.open(settings);
+    expect(raised).toMatchObject({ condition: { code }, changed: false });
+    await world.open(settings);
     const again = await once();
-    expect([again.alarm, again.failure]).toEqual([raised.alarm, undefined]);
-    expect([engine.read(path), engine.mtime(path)]).toEqual([text, mtime]);
-    expect(engine.files()).toEqual([path]);
-    expect(engine.said.filter((line) => line.startsWith('warn:'))).toHaveLength(1);
+    expect([again.condition, again.failure]).toEqual([raised.condition, undefined]);
+    expect([world.read(path), world.mtime(path)]).toEqual([text, mtime]);
+    expect(world.files()).toEqual([path]);
+    expect(world.logged.filter((line) => line.startsWith('warn:'))).toHaveLength(1);
     peer.objects.set(data, first);
-    expect((await once()).alarm).toBeUndefined();
-    expect(engine.said).toContain(`info: mirror ${data}: the alarm is over`);
-    expect(engine.mtime(path)).toBe(mtime);
+    expect((await once()).condition).toBeUndefined();
+    expect(world.logged).toContain(`info: mirror ${data}: does not need you any more`);
+    expect(world.mtime(path)).toBe(mtime);
     spoil();
     await once();
-    expect(await engine.mirrors.accept(data)).toMatchObject({ changed: true });
-    expect(engine.status()?.alarm).toBeUndefined();
-    expect(engine.has(path) ? engine.read(path) : undefined).toBe(
+    expect(await world.mirrors.accept(data)).toMatchObject({ changed: true });
+    expect(world.status()?.condition).toBeUndefined();
+    expect(world.has(path) ? world.read(path) : undefined).toBe(
       bad && [bad.content].flat().join(''),
     );
-    // What was accepted is no alarm the next time; only maxSize says always what it says.
-    expect((await once()).alarm?.code).toBe(code === 'MIRROR_TOO_LARGE' ? code : undefined);
+    // An accepted condition is not reported again, except that of maxSize.
+    expect((await once()).condition?.code).toBe(code === 'MIRROR_TOO_LARGE' ? code : undefined);
   });
 });
 
 describe('accepting', () => {
-  it('that an object is gone keeps a version, and waits for the object to come back', async () => {
-    const { peer, engine, once } = await share({ versions: 1 });
+  it('that an object is gone keeps a version, and waits for the object', async () => {
+    const { peer, world, once } = await share({ versions: 1 });
     peer.objects.clear();
     await once();
-    await engine.mirrors.accept('list.txt');
-    expect(engine.files()).toEqual(['shares/list.txt.1']);
-    const { changed, absentSince, alarm, failure } = await once();
-    expect([changed, absentSince, alarm, failure]).toEqual([
+    await world.mirrors.accept('list.txt');
+    expect(world.files()).toEqual(['shares/list.txt.1']);
+    const { changed, absentSince, condition, failure } = await once();
+    expect([changed, absentSince, condition, failure]).toEqual([
       false,
       expect.any(Number),
       undefined,
@@ -195,23 +198,23 @@ describe('accepting', () => {
     expect([back.changed, back.bytes, back.absentSince]).toEqual([true, 4, undefined]);
   });
 
-  it('one thing does not accept another', async () => {
-    const { engine, once, put } = await share();
+  it('one condition does not accept another', async () => {
+    const { world, once, put } = await share();
     put('');
     await once();
     put(LOGIN);
-    expect(await engine.mirrors.accept('list.txt')).toMatchObject({
-      alarm: { code: 'SHARE_HTML' },
+    expect(await world.mirrors.accept('list.txt')).toMatchObject({
+      condition: { code: 'SHARE_HTML' },
     });
-    expect(engine.read('shares/list.txt')).toBe('one\n');
+    expect(world.read('shares/list.txt')).toBe('one\n');
   });
 
-  it('needs an alarm, and a name that there is', async () => {
-    const { engine } = await share();
-    await expect(engine.mirrors.accept('list.txt')).rejects.toMatchObject({
-      code: 'MIRROR_NO_ALARM',
+  it('needs a condition and a known name', async () => {
+    const { world } = await share();
+    await expect(world.mirrors.accept('list.txt')).rejects.toMatchObject({
+      code: 'MIRROR_NO_CONDITION',
     });
-    await expect(engine.mirrors.accept('lsit.txt')).rejects.toMatchObject({
+    await expect(world.mirrors.accept('lsit.txt')).rejects.toMatchObject({
       code: 'MIRROR_UNKNOWN',
       exitCode: 2,
       message: 'There is no mirror called "lsit.txt"; did you mean "list.txt"?',
@@ -219,7 +222,7 @@ describe('accepting', () => {
   });
 });
 
-describe('what an object seems to be', () => {
+describe('the kind of an object', () => {
   const was = (type: string, bytes = 4) => ({ before: { type, bytes } });
   /** The type and size before, the name in the peer, and what is accepted. */
   interface Known {
@@ -236,9 +239,9 @@ describe('what an object seems to be', () => {
     ['Internal error: no table', 'text/plain', {}, 'SHARE_TYPE'],
     ['{"error":"no such object"}', 'application/json', { data: 'prices.csv' }, 'SHARE_TYPE'],
     ['Internal error: no table', 'text/plain', was('image/png'), 'SHARE_TYPE'],
-  ])('%j (%s) is bad after %j, until a person accepts it', (content, said, more, alarm) => {
-    expect(check(content, said, more)).toMatchObject({ alarm });
-    expect(check(content, said, { ...more, accepted: [alarm] })).toHaveProperty('type');
+  ])('refuses %j (%s) after %j until a person accepts it', (content, said, more, condition) => {
+    expect(check(content, said, more)).toMatchObject({ condition });
+    expect(check(content, said, { ...more, accepted: [condition] })).toHaveProperty('type');
   });
 
   it.each([
@@ -252,13 +255,13 @@ describe('what an object seems to be', () => {
     ['{"a":1}', 'text/plain', was('text/plain', 0), 'application/json'],
     ['{"a":1}', undefined, { data: 'prices.json' }, 'application/json'],
     ['', 'text/html', { ...was('text/csv'), accepted: ['SHARE_EMPTY', 'SHARE_HTML'] }, 'text/csv'],
-  ])('%j (%s) is good after %j', (content, said, more, type) => {
+  ])('takes %j (%s) after %j', (content, said, more, type) => {
     expect(check(content, said, more)).toEqual({ type });
   });
 });
 
-it('an answer without an end ends at once with a stop, which leaves the old file and its record, and nothing beside it', async () => {
-  const { peer, engine } = await share();
+it('stop ends an endless answer at once, and leaves the old file, its record and nothing else', async () => {
+  const { peer, world } = await share();
   let pieces = 0;
   peer.share = async (_query, use, { signal } = {}) => {
     async function* chunks(): AsyncGenerator<Uint8Array> {
@@ -270,14 +273,14 @@ it('an answer without an end ends at once with a stop, which leaves the old file
     }
     return use({ type: 'text/plain', size: undefined, lastModified: undefined, chunks: chunks() });
   };
-  engine.start();
+  world.start();
   await until(() => pieces > 100, 'the answer is under way');
-  expect(engine.status()).toMatchObject({ running: true });
-  const before = engine.state.meta('mirror/list.txt');
-  await engine.stop();
-  expect(engine.files()).toEqual(['shares/list.txt']);
-  expect(engine.read('shares/list.txt')).toBe('one\n');
-  expect((await State.read(engine.stateDir)).meta('mirror/list.txt')).toEqual(before);
+  expect(world.status()).toMatchObject({ running: true });
+  const before = world.state.meta('mirror/list.txt');
+  await world.stop();
+  expect(world.files()).toEqual(['shares/list.txt']);
+  expect(world.read('shares/list.txt')).toBe('one\n');
+  expect((await State.read(world.stateDir)).meta('mirror/list.txt')).toEqual(before);
 });
 
 it.each(['everything stops', 'nobody waits for them any more', 'one ends as the disk fails'])(
@@ -294,18 +297,18 @@ it.each(['everything stops', 'nobody waits for them any more', 'one ends as the 
     const end = () => {
       for (const each of ends.values()) each();
     };
-    const engine = new Engine(peer);
+    const world = new MirrorWorld(peer);
     afterwards('test', end);
-    await engine.open({ shares: ['a', 'b', 'c'].map((data) => ({ data })) });
-    const running = engine.mirrors.run(undefined);
+    await world.open({ shares: ['a', 'b', 'c'].map((data) => ({ data })) });
+    const running = world.mirrors.run(undefined);
     const first = running.next().catch((error: Error) => error.message);
     await until(() => ends.size === 3, 'all are under way');
-    const commit = engine.state.commit.bind(engine.state);
+    const commit = world.state.commit.bind(world.state);
     let over: Promise<unknown> = first;
-    if (why === 'everything stops') over = engine.mirrors.stop();
+    if (why === 'everything stops') over = world.mirrors.stop();
     else {
       if (why.includes('disk'))
-        engine.state.commit = () => Promise.reject(new Error('the disk fails'));
+        world.state.commit = () => Promise.reject(new Error('the disk fails'));
       ends.get('b')?.();
     }
     if (why.startsWith('nobody')) {
@@ -313,7 +316,7 @@ it.each(['everything stops', 'nobody waits for them any more', 'one ends as the 
       over = running.return();
     }
     await until(() => calledOff.length >= 2, 'the others are called off');
-    engine.state.commit = commit;
+    world.state.commit = commit;
     end();
     await over;
     if (why.includes('disk')) expect(await first).toBe('the disk fails');
@@ -332,37 +335,37 @@ describe('a pattern', () => {
     const at = (every: string) => ({
       [kind]: [{ [kind === 'shares' ? 'data' : 'table']: '*', every }],
     });
-    const engine = await new Engine(peer).open(at('1h'));
-    await engine.run();
-    return { peer, engine, at };
+    const world = await new MirrorWorld(peer).open(at('1h'));
+    await world.run();
+    return { peer, world, at };
   }
 
   it.each(['shares', 'tables'])(
-    'does not bring back what a person let go, also where that is still listed (%s)',
+    'does not bring back an accepted loss, even if it is still listed (%s)',
     async (kind) => {
-      const { peer, engine, at } = await patterned(kind);
+      const { peer, world, at } = await patterned(kind);
       peer.objects.delete('a');
       peer.tableRows.delete('a');
-      await engine.once('a');
-      expect(await engine.mirrors.accept('a')).toMatchObject({ isOver: true, changed: true });
-      expect(engine.names).toEqual(['*', 'b']);
-      await engine.configure(at('2h'));
-      expect(engine.names).toEqual(['*', 'b']);
+      await world.once('a');
+      expect(await world.mirrors.accept('a')).toMatchObject({ isOver: true, changed: true });
+      expect(world.names).toEqual(['*', 'b']);
+      await world.configure(at('2h'));
+      expect(world.names).toEqual(['*', 'b']);
     },
   );
 
-  it('runs no mirror again that ended while that run waited', async () => {
-    const { peer, engine, at } = await patterned();
+  it('runs no mirror that ended while its run was queued', async () => {
+    const { peer, world, at } = await patterned();
     peer.objects.delete('a');
-    await engine.once('a');
-    await engine.open(at('1h'));
-    const accepted = engine.mirrors.accept('a');
-    await expect(engine.once('a')).rejects.toMatchObject({ code: 'MIRROR_REPLACED' });
+    await world.once('a');
+    await world.open(at('1h'));
+    const accepted = world.mirrors.accept('a');
+    await expect(world.once('a')).rejects.toMatchObject({ code: 'MIRROR_REPLACED' });
     expect(await accepted).toMatchObject({ isOver: true });
   });
 
-  it('is told that a peer does not list what it shares', async () => {
-    const { engine } = await mirrored({ shares: [{ data: '*' }] }, {});
-    expect(engine.status()).toMatchObject({ failure: { code: 'MIRROR_NO_LIST' } });
+  it('fails if the peer does not list its shared objects', async () => {
+    const { world } = await mirrored({ shares: [{ data: '*' }] }, {});
+    expect(world.status()).toMatchObject({ failure: { code: 'MIRROR_NO_LIST' } });
   });
 });

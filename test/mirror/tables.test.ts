@@ -1,17 +1,18 @@
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { until } from '../support/wait.js';
+import { records } from '../../src/mirror/plan.js';
+import type { State } from '../../src/state/state.js';
+import type { Json } from '../../src/state/state-data.js';
+import { FakePeer, peerError, type Rows } from '../support/mirror-peer.js';
 import {
   A_MINUTE_LATER,
-  Engine,
-  FakePeer,
   filesBelow,
+  MirrorWorld,
   mirrored,
   openBelow,
-  peerError,
-  type Rows,
-} from './engine.js';
+} from '../support/mirror-world.js';
+import { until } from '../support/wait.js';
 
 const ROWS = { k1: { name: 'Apple', price: '3' }, k2: { name: 'Pear', price: '4' } };
 const TURNED = { k2: { price: '4', name: 'Pear' }, k1: { price: '3', name: 'Apple' } };
@@ -21,16 +22,16 @@ const TEXT = 'pk,name,price\nk1,Apple,3\nk2,Pear,4\n';
 /** The table `fruit`, mirrored once. */
 async function fruit(more: object = {}, rows: Rows = ROWS) {
   const settings = { tables: [{ table: 'fruit', ...more }] };
-  const { peer, engine } = await mirrored(settings, { tables: { fruit: rows } }, A_MINUTE_LATER);
-  return { peer, engine, once: () => engine.once('fruit'), settings };
+  const { peer, world } = await mirrored(settings, { tables: { fruit: rows } }, A_MINUTE_LATER);
+  return { peer, world, once: () => world.once('fruit'), settings };
 }
 
 describe('a mirrored table', () => {
-  it('becomes a file by key, with its columns as the peer has them; the same table keeps its mtime', async () => {
-    const { peer, engine, once } = await fruit({}, TURNED);
+  it('becomes a file ordered by key, and an unchanged table keeps its mtime', async () => {
+    const { peer, world, once } = await fruit({}, TURNED);
     const turned = 'pk,price,name\nk1,3,Apple\nk2,4,Pear\n';
-    expect(engine.read(FILE)).toBe(turned);
-    const before = engine.mtime(FILE);
+    expect(world.read(FILE)).toBe(turned);
+    const before = world.mtime(FILE);
     peer.table('fruit', ROWS);
     expect(await once()).toMatchObject({
       changed: false,
@@ -38,53 +39,53 @@ describe('a mirrored table', () => {
       columns: ['price', 'name'],
       path: FILE,
     });
-    expect([engine.mtime(FILE), engine.read(FILE)]).toEqual([before, turned]);
+    expect([world.mtime(FILE), world.read(FILE)]).toEqual([before, turned]);
   });
 
-  it('has lines that end with LF, or with CRLF where that is asked for; a file of the other kind is written once', async () => {
-    const { engine, settings, once } = await fruit({ newline: 'crlf' });
-    expect(engine.read(FILE)).toBe(TEXT.replaceAll('\n', '\r\n'));
+  it('has lines that end with LF or CRLF as configured, and is written once after a change of that', async () => {
+    const { world, settings, once } = await fruit({ newline: 'crlf' });
+    expect(world.read(FILE)).toBe(TEXT.replaceAll('\n', '\r\n'));
     expect(await once()).toMatchObject({ changed: false });
-    await engine.open({ tables: [{ ...settings.tables[0], newline: 'lf' }] });
+    await world.open({ tables: [{ ...settings.tables[0], newline: 'lf' }] });
     expect(await once()).toMatchObject({ changed: true });
-    expect(engine.read(FILE)).toBe(TEXT);
+    expect(world.read(FILE)).toBe(TEXT);
     expect(await once()).toMatchObject({ changed: false });
   });
 
-  it('keeps its columns where they are, and puts new ones behind them, also after a restart', async () => {
-    const { peer, engine, once, settings } = await fruit();
+  it('keeps the order of its columns, and appends new ones, even after a restart', async () => {
+    const { peer, world, once, settings } = await fruit();
     peer.table('fruit', { k1: { ...ROWS.k1, colour: 'red', age: '1' } });
     await once();
-    expect(engine.read(FILE)).toBe('pk,name,price,colour,age\nk1,Apple,3,red,1\n');
-    await engine.open(settings);
+    expect(world.read(FILE)).toBe('pk,name,price,colour,age\nk1,Apple,3,red,1\n');
+    await world.open(settings);
     expect(await once()).toMatchObject({ changed: false });
   });
 
-  it('leaves no file of its rows open, be it followed or an alarm', async () => {
-    const { peer, engine, once } = await fruit();
+  it('leaves no temporary file open, after a success or a condition', async () => {
+    const { peer, world, once } = await fruit();
     peer.tableRows.get('fruit')?.clear();
-    expect((await once()).alarm?.code).toBe('TABLE_EMPTY');
-    expect(openBelow(join(engine.stateDir, 'mirrors'))).toEqual([]);
+    expect((await once()).condition?.code).toBe('TABLE_EMPTY');
+    expect(openBelow(join(world.stateDir, 'mirrors'))).toEqual([]);
   });
 
-  it('has the columns that the peer names, also where no cell stands in them', async () => {
-    const { peer, engine, once } = await fruit();
+  it('has the columns that the peer names, even empty ones', async () => {
+    const { peer, world, once } = await fruit();
     peer.columns = ['empty', 'name', 'price'];
     await once();
-    expect(engine.read(FILE)).toMatch(/^pk,name,price,empty\nk1,Apple,3,\n/);
+    expect(world.read(FILE)).toMatch(/^pk,name,price,empty\nk1,Apple,3,\n/);
     peer.columns = ['name', 'price'];
-    expect((await once()).alarm?.code).toBe('COLUMNS_LOST');
+    expect((await once()).condition?.code).toBe('COLUMNS_LOST');
   });
 
-  it('has the configured columns in that order, also one that the peer does not show, which is noted', async () => {
-    const { engine, once } = await fruit({ columns: ['price', 'weight'] });
-    expect(engine.read(FILE)).toBe('pk,price,weight\nk1,3,\nk2,4,\n');
-    const { alarm, notes } = await once();
-    expect([alarm, notes]).toEqual([undefined, ['The peer shows no column "weight".']]);
+  it('has the configured columns in that order, and notes one that the peer does not show', async () => {
+    const { world, once } = await fruit({ columns: ['price', 'weight'] });
+    expect(world.read(FILE)).toBe('pk,price,weight\nk1,3,\nk2,4,\n');
+    const { condition, notes } = await once();
+    expect([condition, notes]).toEqual([undefined, ['The peer shows no column "weight".']]);
   });
 
-  it('is sorted and asked for as configured', async () => {
-    const { peer, engine, once } = await fruit({
+  it('is sorted and requested as configured', async () => {
+    const { peer, world, once } = await fruit({
       sortBy: ['name'],
       columns: ['name'],
       search: 'red',
@@ -98,42 +99,42 @@ describe('a mirrored table', () => {
     };
     peer.table('fruit', { k1: { name: 'Pear' }, k2: { name: 'Apple' } });
     await once();
-    expect(engine.read(FILE)).toBe('pk,name\nk2,Apple\nk1,Pear\n');
+    expect(world.read(FILE)).toBe('pk,name\nk2,Apple\nk1,Pear\n');
     expect(queries).toEqual([{ table: 'fruit', search: 'red', count: 5 }]);
   });
 
-  it('whose record was lost in a crash, or is older than the file, is not written again', async () => {
-    const { peer, engine, once } = await fruit();
-    const older = engine.state.meta('mirror/fruit');
+  it('is not written again if its record was lost in a crash, or is older than the file', async () => {
+    const { peer, world, once } = await fruit();
+    const older = world.state.meta('mirror/fruit');
     peer.table('fruit', { ...ROWS, k3: { name: 'Plum', price: '5' } });
     await once();
-    const before = engine.mtime(FILE);
+    const before = world.mtime(FILE);
     for (const record of [undefined, older]) {
-      engine.state.setMeta('mirror/fruit', record);
+      world.state.setMeta('mirror/fruit', record);
       expect(await once()).toMatchObject({
         changed: false,
         rows: 3,
         succeededAt: expect.any(Number),
       });
-      expect(engine.mtime(FILE)).toBe(before);
+      expect(world.mtime(FILE)).toBe(before);
     }
-    expect(engine.said.join()).not.toContain('put back');
+    expect(world.logged.join()).not.toContain('put back');
   });
 
-  it('is not emptied where its record was lost', async () => {
-    const { peer, engine, once } = await fruit();
-    engine.state.setMeta('mirror/fruit', undefined);
+  it('is not emptied if its record was lost', async () => {
+    const { peer, world, once } = await fruit();
+    world.state.setMeta('mirror/fruit', undefined);
     peer.table('fruit', {});
     for (let i = 0; i < 2; i += 1)
-      expect(await once()).toMatchObject({ alarm: { code: 'TABLE_EMPTY' } });
-    expect(engine.read(FILE)).toBe(TEXT);
-    expect(filesBelow(join(engine.stateDir, 'mirrors')), 'where rows waited').toEqual([]);
-    await engine.mirrors.accept('fruit');
-    expect(engine.read(FILE)).toBe('pk\n');
+      expect(await once()).toMatchObject({ condition: { code: 'TABLE_EMPTY' } });
+    expect(world.read(FILE)).toBe(TEXT);
+    expect(filesBelow(join(world.stateDir, 'mirrors')), 'where rows waited').toEqual([]);
+    await world.mirrors.accept('fruit');
+    expect(world.read(FILE)).toBe('pk\n');
   });
 
-  it('that is larger than maxSize is an alarm, and a person may take it once', async () => {
-    const { peer, engine, once } = await fruit({ maxSize: '1 KiB' });
+  it('reports a condition if it is larger than maxSize, and a person may accept it once', async () => {
+    const { peer, world, once } = await fruit({ maxSize: '1 KiB' });
     const { stream } = peer.tables;
     const limits: number[] = [];
     peer.tables.stream = (query, use, { maxBytes = 0 }: { readonly maxBytes?: number } = {}) => {
@@ -141,17 +142,17 @@ describe('a mirrored table', () => {
       if (maxBytes === 1024) throw peerError('PEER_ANSWER_TOO_LARGE');
       return stream(query, use);
     };
-    expect(await once()).toMatchObject({ alarm: { code: 'MIRROR_TOO_LARGE' }, rows: 2 });
-    expect((await engine.mirrors.accept('fruit')).alarm).toBeUndefined();
+    expect(await once()).toMatchObject({ condition: { code: 'MIRROR_TOO_LARGE' }, rows: 2 });
+    expect((await world.mirrors.accept('fruit')).condition).toBeUndefined();
     expect(limits[1]).toBeGreaterThan(1024);
   });
 
-  it('that the peer never had is a failure; an empty one is an empty file', async () => {
+  it('fails if the peer never had it, and is an empty file if the peer has it without rows', async () => {
     const settings = { tables: [{ table: 'empty' }, { table: 'none' }] };
-    const { engine } = await mirrored(settings, { tables: { empty: {} } });
-    expect(engine.status('empty')).toMatchObject({ rows: 0, changedAt: expect.any(Number) });
-    expect(engine.read('tables/empty.csv')).toBe('pk\n');
-    expect(engine.status('none')).toMatchObject({
+    const { world } = await mirrored(settings, { tables: { empty: {} } });
+    expect(world.status('empty')).toMatchObject({ rows: 0, changedAt: expect.any(Number) });
+    expect(world.read('tables/empty.csv')).toBe('pk\n');
+    expect(world.status('none')).toMatchObject({
       failure: {
         code: 'MIRROR_NOTHING',
         hint: 'Check its name in the configuration, or put it there: `peersync table set none --pk KEY COLUMN=VALUE` sets its first row. The peer is asked for it again.',
@@ -166,26 +167,26 @@ describe.each<[string, Rows | undefined, string | undefined]>([
   ['COLUMNS_LOST', { k1: { name: 'Apple' }, k2: { name: 'Pear' } }, 'pk,name\nk1,Apple\nk2,Pear\n'],
 ])('%s', (code, rows, accepted) => {
   it.each([false, true])(
-    'leaves the old file, and is over with the table, or when a person accepts it (edit: %s)',
+    'keeps the old file, and ends with the table or when a person accepts it (edit: %s)',
     async (edit) => {
-      const { peer, engine, once } = await fruit({ edit });
-      const mtime = engine.mtime(FILE);
+      const { peer, world, once } = await fruit({ edit });
+      const mtime = world.mtime(FILE);
       const spoil = () =>
         rows === undefined ? peer.tableRows.delete('fruit') : peer.table('fruit', rows);
       spoil();
-      expect(await once()).toMatchObject({ alarm: { code }, rows: 2, changed: false });
-      expect([engine.read(FILE), engine.mtime(FILE)]).toEqual([TEXT, mtime]);
+      expect(await once()).toMatchObject({ condition: { code }, rows: 2, changed: false });
+      expect([world.read(FILE), world.mtime(FILE)]).toEqual([TEXT, mtime]);
       peer.table('fruit', ROWS);
-      expect((await once()).alarm).toBeUndefined();
-      expect(engine.mtime(FILE)).toBe(mtime);
+      expect((await once()).condition).toBeUndefined();
+      expect(world.mtime(FILE)).toBe(mtime);
       spoil();
       await once();
-      expect(await engine.mirrors.accept('fruit')).toMatchObject({ changed: true });
-      expect(engine.has(FILE) ? engine.read(FILE) : undefined).toBe(accepted);
-      expect((await once()).alarm).toBeUndefined();
+      expect(await world.mirrors.accept('fruit')).toMatchObject({ changed: true });
+      expect(world.has(FILE) ? world.read(FILE) : undefined).toBe(accepted);
+      expect((await once()).condition).toBeUndefined();
       peer.table('fruit', ROWS);
       expect(await once()).toMatchObject({ changed: true, rows: 2 });
-      expect(engine.read(FILE)).toBe(TEXT);
+      expect(world.read(FILE)).toBe(TEXT);
     },
   );
 });
@@ -193,7 +194,7 @@ describe.each<[string, Rows | undefined, string | undefined]>([
 const MANY = Object.fromEntries(Array.from({ length: 30 }, (_, n) => [`k${n}`, { name: `n${n}` }]));
 const first = (count: number) => Object.fromEntries(Object.entries(MANY).slice(0, count));
 
-describe('a valid answer that is not the whole table', () => {
+describe('a valid answer with less than the whole table', () => {
   it.each([
     ['ROWS_LOST', false, (peer: FakePeer) => peer.table('fruit', first(14))],
     ['ROWS_LOST', true, (peer: FakePeer) => peer.table('fruit', first(14))],
@@ -208,41 +209,74 @@ describe('a valid answer that is not the whole table', () => {
       (peer: FakePeer) => Object.assign(peer, { isUtf8: false }).table('fruit', first(29)),
     ],
     ['KEYS_TWICE', false, (peer: FakePeer) => Object.assign(peer, { twice: ['k3'] })],
-  ])('is the alarm %s (edit: %s), until a person accepts it', async (code, edit, spoil) => {
-    const { peer, engine, once } = await fruit({ edit }, MANY);
-    const before = engine.read(FILE);
+  ])('reports %s (edit: %s) until a person accepts it', async (code, edit, spoil) => {
+    const { peer, world, once } = await fruit({ edit }, MANY);
+    const before = world.read(FILE);
     spoil(peer);
-    for (let i = 0; i < 2; i += 1) expect((await once()).alarm?.code).toBe(code);
-    expect(engine.read(FILE)).toBe(before);
-    expect(await engine.mirrors.accept('fruit')).toMatchObject({ changed: true });
-    for (let i = 0; i < 2; i += 1) expect((await once()).alarm).toBeUndefined();
+    for (let i = 0; i < 2; i += 1) expect((await once()).condition?.code).toBe(code);
+    expect(world.read(FILE)).toBe(before);
+    expect(await world.mirrors.accept('fruit')).toMatchObject({ changed: true });
+    for (let i = 0; i < 2; i += 1) expect((await once()).condition).toBeUndefined();
     Object.assign(peer, { isUtf8: true, twice: [] }).table('fruit', MANY);
-    expect((await once()).alarm).toBeUndefined();
-    expect(engine.read(FILE)).toBe(before);
+    expect((await once()).condition).toBeUndefined();
+    expect(world.read(FILE)).toBe(before);
   });
 
-  it('is none where half of the rows are left, or only a few went', async () => {
+  it('is no condition if half of the rows are left, or only a few are missing', async () => {
     const { peer, once } = await fruit({}, MANY);
     for (const count of [15, 8, 1]) {
       peer.table('fruit', first(count));
-      const { rows, alarm } = await once();
-      expect([rows, alarm]).toEqual([count, undefined]);
+      const { rows, condition } = await once();
+      expect([rows, condition]).toEqual([count, undefined]);
     }
   });
 
-  it('is seen by its keys also where rows stand in another order', async () => {
+  it('with duplicate keys is found in any order of rows', async () => {
     const { peer, once } = await fruit({ sortBy: ['name'] }, MANY);
     peer.twice = ['k3'];
-    expect((await once()).alarm?.code).toBe('KEYS_TWICE');
+    expect((await once()).condition?.code).toBe('KEYS_TWICE');
   });
 });
 
-it('lost columns are named, and only those count that are wanted', async () => {
-  const { peer, engine, once } = await fruit();
+it('a condition names the lost columns, and only wanted ones count', async () => {
+  const { peer, world, once } = await fruit();
   peer.table('fruit', { k1: { colour: 'red' } });
-  expect((await once()).alarm?.message).toContain('"name", "price"');
-  await engine.open({ tables: [{ table: 'fruit', columns: ['colour'] }] });
+  expect((await once()).condition?.message).toContain('"name", "price"');
+  await world.open({ tables: [{ table: 'fruit', columns: ['colour'] }] });
   expect(await once()).toMatchObject({ changed: true });
+});
+
+describe('a record of an older release', () => {
+  /** Renames a key of the record, as it was in an older release. */
+  function rename(state: State, from: 'condition' | 'accepted', to: string): void {
+    const { [from]: value, ...rest } = records.of(state, 'fruit') ?? { kind: 'table', path: '' };
+    expect(value).toBeDefined();
+    state.setMeta('mirror/fruit', { ...rest, [to]: value } as Json);
+  }
+
+  it('loses its condition, which the next run finds again', async () => {
+    const { peer, world, settings, once } = await fruit();
+    peer.table('fruit', {});
+    await once();
+    rename(world.state, 'condition', 'alarm');
+    await world.open(settings);
+    expect(world.status('fruit')?.condition).toBeUndefined();
+    expect(await once()).toMatchObject({ condition: { code: 'TABLE_EMPTY' }, rows: 2 });
+    expect(world.read(FILE)).toBe(TEXT);
+    const { condition, rows } = await world.mirrors.accept('fruit');
+    expect([condition, rows]).toEqual([undefined, 0]);
+  });
+
+  it('keeps what was accepted', async () => {
+    const { peer, world, settings, once } = await fruit();
+    peer.isUtf8 = false;
+    await once();
+    await world.mirrors.accept('fruit');
+    rename(world.state, 'accepted', 'tolerated');
+    await world.open(settings);
+    const { condition, accepted } = await once();
+    expect([condition, accepted]).toEqual([undefined, ['TABLE_NOT_UTF8']]);
+  });
 });
 
 describe('an edited table', () => {
@@ -251,109 +285,109 @@ describe('an edited table', () => {
   async function edited(more: object = {}) {
     const tables = { fruit: { k1: { name: 'Apple' }, k2: { name: 'Pear' } } };
     const settings = { tables: [{ table: 'fruit', edit: true, ...more }] };
-    const { peer, engine } = await mirrored(settings, { tables }, A_MINUTE_LATER);
+    const { peer, world } = await mirrored(settings, { tables }, A_MINUTE_LATER);
     return {
       peer,
-      engine,
-      once: () => engine.once('fruit'),
-      edit: (text: string) => engine.write(FILE, text),
+      world,
+      once: () => world.once('fruit'),
+      edit: (text: string) => world.write(FILE, text),
     };
   }
 
-  it('may lose all its rows by the hand of a person, up to maxDeletes without an alarm', async () => {
+  it('may lose all its rows by an edit, up to maxDeletes without a condition', async () => {
     for (const maxDeletes of [2, 1]) {
-      const { peer, engine, once, edit } = await edited({ deletes: true, maxDeletes });
+      const { peer, world, once, edit } = await edited({ deletes: true, maxDeletes });
       edit('pk,name\n');
       const report = await once();
       if (maxDeletes === 1) {
-        expect(report).toMatchObject({ alarm: { code: 'EDIT_DELETES' }, changed: false });
+        expect(report).toMatchObject({ condition: { code: 'EDIT_DELETES' }, changed: false });
         expect(peer.writes).toEqual([]);
-        await engine.mirrors.accept('fruit');
+        await world.mirrors.accept('fruit');
       }
-      expect(engine.status()).toMatchObject({ rows: 0 });
-      expect(engine.status()?.alarm).toBeUndefined();
+      expect(world.status()).toMatchObject({ rows: 0 });
+      expect(world.status()?.condition).toBeUndefined();
       expect(peer.tableRows.get('fruit')?.size).toBe(0);
-      expect((await once()).alarm).toBeUndefined();
+      expect((await once()).condition).toBeUndefined();
     }
   });
 
-  it('that is gone changes nothing where a person had removed its file as well', async () => {
-    const { peer, engine, once } = await edited();
+  it('that is gone changes nothing if its file was removed as well', async () => {
+    const { peer, world, once } = await edited();
     peer.tableRows.delete('fruit');
     await once();
-    rmSync(join(engine.root, FILE));
-    const accepted = await engine.mirrors.accept('fruit');
+    rmSync(join(world.root, FILE));
+    const accepted = await world.mirrors.accept('fruit');
     expect(accepted).toMatchObject({ changed: false, absentSince: expect.any(Number) });
   });
 
-  it('shows what clashed, and the log says so once', async () => {
-    const { peer, engine, once, edit } = await edited();
+  it('shows its conflicts, and logs them once', async () => {
+    const { peer, world, once, edit } = await edited();
     edit(EDITED);
     peer.table('fruit', { k1: { name: 'Banana' }, k2: { name: 'Pear' } });
     const { conflicts: [conflict] = [] } = await once();
     await once();
     expect(conflict).toMatchObject({ pk: 'k1', column: 'name' });
-    expect(engine.read(FILE)).toContain('Banana');
-    expect(engine.read(conflict?.file ?? '')).toBe(EDITED);
-    expect(engine.said.filter((line) => line.startsWith('warn: '))).toEqual([
+    expect(world.read(FILE)).toContain('Banana');
+    expect(world.read(conflict?.file ?? '')).toBe(EDITED);
+    expect(world.logged.filter((line) => line.startsWith('warn: '))).toEqual([
       `warn: mirror fruit: what was changed on both sides stays as the peer has it; the file as it was edited is ${conflict?.file}`,
     ]);
-    expect(engine.said.join()).not.toContain('put back');
+    expect(world.logged.join()).not.toContain('put back');
   });
 
-  it('is not emptied where the peer shows nothing any more right after a row was committed', async () => {
-    const { peer, engine, once, edit } = await edited();
+  it('is not emptied if the peer shows no rows right after a push', async () => {
+    const { peer, world, once, edit } = await edited();
     edit(EDITED);
     peer.onAsk = (what) => what.startsWith('did') && peer.table('fruit', {});
-    expect(await once()).toMatchObject({ alarm: { code: 'TABLE_EMPTY' } });
-    expect(engine.read(FILE)).toBe(EDITED);
+    expect(await once()).toMatchObject({ condition: { code: 'TABLE_EMPTY' } });
+    expect(world.read(FILE)).toBe(EDITED);
   });
 
   it.each(['is written over', 'is removed'])(
-    'saves what did not reach the peer when `edit` is switched off and the file %s',
+    'saves edits that did not reach the peer when `edit` is switched off and the file %s',
     async (how) => {
-      const { peer, engine, once, edit } = await edited();
+      const { peer, world, once, edit } = await edited();
       edit(EDITED);
-      await engine.configure({ tables: [{ table: 'fruit' }] });
+      await world.configure({ tables: [{ table: 'fruit' }] });
       if (how === 'is removed') peer.tableRows.delete('fruit');
       await once();
-      if (how === 'is removed') await engine.mirrors.accept('fruit');
-      expect(engine.has(FILE)).toBe(how === 'is written over');
+      if (how === 'is removed') await world.mirrors.accept('fruit');
+      expect(world.has(FILE)).toBe(how === 'is written over');
       expect(peer.writes).toEqual([]);
-      const [conflict, ...others] = engine.status()?.conflicts ?? [];
+      const [conflict, ...others] = world.status()?.conflicts ?? [];
       expect(others).toEqual([]);
-      expect(engine.read(conflict?.file ?? '')).toBe(EDITED);
-      expect(engine.said.join()).toContain(conflict?.file);
+      expect(world.read(conflict?.file ?? '')).toBe(EDITED);
+      expect(world.logged.join()).toContain(conflict?.file);
       peer.table('fruit', { k1: { name: 'Banana' } });
       await once();
-      rmSync(join(engine.root, conflict?.file ?? ''));
+      rmSync(join(world.root, conflict?.file ?? ''));
       edit('pk,name\nk1,a word\n');
       const [other] = (await once()).conflicts ?? [];
-      expect(engine.read(other?.file ?? '')).toBe('pk,name\nk1,a word\n');
-      expect(engine.files()).toEqual([FILE, other?.file]);
+      expect(world.read(other?.file ?? '')).toBe('pk,name\nk1,a word\n');
+      expect(world.files()).toEqual([FILE, other?.file]);
     },
   );
 
-  it('saves nothing when `edit` is switched off and all of it is with the peer', async () => {
-    const { engine, once } = await edited();
-    await engine.configure({ tables: [{ table: 'fruit' }] });
+  it('saves no conflict file when `edit` is switched off and all edits were pushed', async () => {
+    const { world, once } = await edited();
+    await world.configure({ tables: [{ table: 'fruit' }] });
     expect((await once()).conflicts ?? []).toEqual([]);
-    expect(engine.files()).toEqual([FILE]);
+    expect(world.files()).toEqual([FILE]);
   });
 
-  it('that is configured no more leaves nothing but its file from the next start on, and loses no edit if it comes back', async () => {
-    const { peer, engine, once, edit } = await edited();
-    const kept = () => readdirSync(join(engine.stateDir, 'mirrors')).length;
+  it('that is not configured any more leaves only its file after the next start, and loses no edit if it comes back', async () => {
+    const { peer, world, once, edit } = await edited();
+    const kept = () => readdirSync(join(world.stateDir, 'mirrors')).length;
     const settings = { tables: [{ table: 'fruit', edit: true }] };
-    await engine.open(settings);
+    await world.open(settings);
     expect(kept()).toBe(1);
     edit(EDITED);
-    await engine.open({});
+    await world.open({});
     expect(kept()).toBe(0);
-    expect(engine.read(FILE)).toBe(EDITED);
-    await engine.open(settings);
+    expect(world.read(FILE)).toBe(EDITED);
+    await world.open(settings);
     const { conflicts: [conflict] = [] } = await once();
-    expect(engine.read(conflict?.file ?? '')).toBe(EDITED);
+    expect(world.read(conflict?.file ?? '')).toBe(EDITED);
     expect(peer.writes).toEqual([]);
   });
 });
@@ -367,117 +401,117 @@ describe('a pattern', () => {
   const patterned = async (...more: object[]) =>
     await mirrored({ tables: [{ table: 'price-*' }, ...more] }, { tables: TABLES });
 
-  it('mirrors each table that it matches, also those that come later, and knows them after a restart', async () => {
-    const { peer, engine } = await patterned();
-    expect(engine.files()).toEqual(['tables/price-a.csv', 'tables/price-b.csv']);
+  it('mirrors each table that it matches, later ones too, and remembers them after a restart', async () => {
+    const { peer, world } = await patterned();
+    expect(world.files()).toEqual(['tables/price-a.csv', 'tables/price-b.csv']);
     peer.table('price-c', { k: { a: '1' } });
-    await engine.run('price-*');
-    expect(engine.files()).toContain('tables/price-c.csv');
-    await engine.open({ tables: [{ table: 'price-*' }] });
-    expect(engine.names).toEqual(['price-*', 'price-a', 'price-b', 'price-c']);
-    expect(await engine.once('price-a')).toMatchObject({ changed: false });
-    await engine.open({ tables: [{ table: 'price-*', name: 'prices' }] });
-    await engine.run();
-    expect(engine.names).toEqual(['prices', 'prices/price-a', 'prices/price-b', 'prices/price-c']);
+    await world.run('price-*');
+    expect(world.files()).toContain('tables/price-c.csv');
+    await world.open({ tables: [{ table: 'price-*' }] });
+    expect(world.names).toEqual(['price-*', 'price-a', 'price-b', 'price-c']);
+    expect(await world.once('price-a')).toMatchObject({ changed: false });
+    await world.open({ tables: [{ table: 'price-*', name: 'prices' }] });
+    await world.run();
+    expect(world.names).toEqual(['prices', 'prices/price-a', 'prices/price-b', 'prices/price-c']);
   });
 
-  it('is told with the path of its files, and a table with its own before it ran, never with a variable', async () => {
-    const pathsOf = (engine: Engine) =>
-      engine.mirrors.status().map(({ name, path }) => `${name} ${path}`);
-    const { engine } = await patterned();
+  it('is reported with the path of its files, and a table with its own path before its first run', async () => {
+    const pathsOf = (world: MirrorWorld) =>
+      world.mirrors.status().map(({ name, path }) => `${name} ${path}`);
+    const { world } = await patterned();
     const files = ['price-a tables/price-a.csv', 'price-b tables/price-b.csv'];
-    expect(pathsOf(engine)).toEqual(['price-* tables/price-*.csv', ...files]);
-    const later = await new Engine(new FakePeer()).open({ tables: [{ table: 'later' }] });
+    expect(pathsOf(world)).toEqual(['price-* tables/price-*.csv', ...files]);
+    const later = await new MirrorWorld(new FakePeer()).open({ tables: [{ table: 'later' }] });
     expect(pathsOf(later)).toEqual(['later tables/later.csv']);
   });
 
-  it('leaves a table alone that is configured by itself', async () => {
-    const { engine } = await patterned({ table: 'price-a', path: 'own.csv' });
-    expect(engine.files()).toEqual(['own.csv', 'tables/price-b.csv']);
+  it('leaves out a table that has its own entry', async () => {
+    const { world } = await patterned({ table: 'price-a', path: 'own.csv' });
+    expect(world.files()).toEqual(['own.csv', 'tables/price-b.csv']);
   });
 
-  it('makes no second mirror of a table that is only configured under another name', async () => {
+  it('creates no second mirror of a table with an entry under another name', async () => {
     const tables = [{ table: 'price-*' }, { table: 'price-a', name: 'own', path: 'own.csv' }];
     const peer = new FakePeer();
     peer.table('price-a', { k: { a: '1' } });
     peer.tables.list = async () => [];
-    const engine = await new Engine(peer).open({ tables });
-    await engine.run();
-    await engine.open({ tables });
-    expect(engine.names).toEqual(['price-*', 'own']);
+    const world = await new MirrorWorld(peer).open({ tables });
+    await world.run();
+    await world.open({ tables });
+    expect(world.names).toEqual(['price-*', 'own']);
   });
 
-  it('leaves a file where it is, whatever table comes later', async () => {
-    const { peer, engine } = await patterned();
+  it('keeps the path of a file when similar tables come later', async () => {
+    const { peer, world } = await patterned();
     for (const name of ['Price-a', 'price-A']) peer.table(name, { k: { a: name } });
     let files: string[] = [];
     for (let i = 0; i < 2; i += 1) {
-      await engine.open({ tables: [{ table: '?rice-*' }] });
-      await engine.run();
-      expect(engine.read('tables/price-a.csv')).toContain('k,1');
-      if (i === 1) expect(engine.files()).toEqual(files);
-      files = engine.files();
+      await world.open({ tables: [{ table: '?rice-*' }] });
+      await world.run();
+      expect(world.read('tables/price-a.csv')).toContain('k,1');
+      if (i === 1) expect(world.files()).toEqual(files);
+      files = world.files();
       expect(files).toHaveLength(4);
     }
   });
 
   it.each(['unknown to the peer', 'without rows'])(
-    'raises the alarm of a table off the list, %s',
+    'reports a table that is not listed any more, %s',
     async (how) => {
-      const { peer, engine } = await patterned();
+      const { peer, world } = await patterned();
       if (how === 'without rows') peer.table('price-a', {});
       else peer.tableRows.delete('price-a');
       peer.tables.list = async () => ['price-b'];
-      await engine.run();
-      expect(engine.status('price-a')).toMatchObject({ alarm: { code: 'TABLE_GONE' } });
-      expect(engine.files()).toEqual(['tables/price-a.csv', 'tables/price-b.csv']);
-      expect(await engine.mirrors.accept('price-a')).toMatchObject({ isOver: true, changed: true });
-      expect(engine.files()).toEqual(['tables/price-b.csv']);
-      await engine.run();
-      expect(engine.names).toEqual(['price-*', 'price-b']);
+      await world.run();
+      expect(world.status('price-a')).toMatchObject({ condition: { code: 'TABLE_GONE' } });
+      expect(world.files()).toEqual(['tables/price-a.csv', 'tables/price-b.csv']);
+      expect(await world.mirrors.accept('price-a')).toMatchObject({ isOver: true, changed: true });
+      expect(world.files()).toEqual(['tables/price-b.csv']);
+      await world.run();
+      expect(world.names).toEqual(['price-*', 'price-b']);
     },
   );
 
-  it('forgets a table that went before it was ever read, and touches no file in its place', async () => {
-    const { peer, engine } = await patterned();
-    engine.write('tables/price-c.csv', 'of somebody else');
+  it('forgets a table that went before it was read, and touches no file at its path', async () => {
+    const { peer, world } = await patterned();
+    world.write('tables/price-c.csv', 'of somebody else');
     const { list } = peer.tables;
     peer.tables.list = async () => [...(await list()), 'price-c'];
-    await engine.run('price-*');
-    expect(engine.status('price-c')).toMatchObject({ failure: { code: 'MIRROR_NOTHING' } });
+    await world.run('price-*');
+    expect(world.status('price-c')).toMatchObject({ failure: { code: 'MIRROR_NOTHING' } });
     peer.tables.list = list;
-    const report = (await engine.run()).find(({ name }) => name === 'price-c');
+    const report = (await world.run()).find(({ name }) => name === 'price-c');
     expect(report).toMatchObject({ isOver: true, changed: false });
-    expect(engine.names).toEqual(['price-*', 'price-a', 'price-b']);
-    expect(engine.read('tables/price-c.csv')).toBe('of somebody else');
+    expect(world.names).toEqual(['price-*', 'price-a', 'price-b']);
+    expect(world.read('tables/price-c.csv')).toBe('of somebody else');
   });
 
-  it('that matches 10,000 tables is followed in slices; more than anybody made are a failure', async () => {
+  it('follows 10,000 tables without blocking the event loop, and fails for more', async () => {
     const peer = new FakePeer();
     for (let i = 0; i < 10_000; i += 1) peer.table(`t-${i}`, {});
-    const engine = new Engine(peer);
-    await engine.open({ tables: [{ table: 't-*', versions: 1, every: '1h' }] });
+    const world = new MirrorWorld(peer);
+    await world.open({ tables: [{ table: 't-*', versions: 1, every: '1h' }] });
     // The list comes at once, and its tables one after the other.
-    engine.random = () => (engine.names.length > 1 ? Math.random() : 0);
+    world.random = () => (world.names.length > 1 ? Math.random() : 0);
     let turns = 0;
     const count = () => {
       turns += 1;
-      if (engine.names.length < 10_001) setImmediate(count);
+      if (world.names.length < 10_001) setImmediate(count);
     };
     peer.onAsk = (what) => what === 'list' && setImmediate(count);
-    engine.start();
-    await until(() => engine.names.length === 10_001, 'all are followed');
+    world.start();
+    await until(() => world.names.length === 10_001, 'all are followed');
     expect(turns).toBeGreaterThan(200);
     peer.table('t-10000', {});
-    const { value: pattern } = await engine.mirrors.run(['t-*']).next();
+    const { value: pattern } = await world.mirrors.run(['t-*']).next();
     expect(pattern).toMatchObject({ failure: { code: 'MIRROR_TOO_MANY' } });
-    expect(engine.names).toHaveLength(10_001);
+    expect(world.names).toHaveLength(10_001);
   });
 
-  it('that cannot be listed says so, and its tables go on', async () => {
-    const { peer, engine } = await patterned();
+  it('reports a peer without a list, and its tables go on', async () => {
+    const { peer, world } = await patterned();
     peer.onAsk = (what) => what === 'list' && Promise.reject(peerError('PEER_ANSWER'));
-    const reports = await engine.run();
+    const reports = await world.run();
     expect(reports.map(({ failure }) => failure?.code)).toEqual([
       'PEER_ANSWER',
       undefined,
@@ -486,7 +520,7 @@ describe('a pattern', () => {
   });
 });
 
-it('hostile names of tables stay below the root, apart from each other, and are told', async () => {
+it('files of hostile table names stay below the root and apart, with a note each', async () => {
   const NAMES = [
     '../../etc/passwd',
     '/etc/passwd',
@@ -508,17 +542,17 @@ it('hostile names of tables stay below the root, apart from each other, and are 
     'fruit.csv.1',
   ];
   const tables = Object.fromEntries(NAMES.map((name) => [name, { k: { of: name } }]));
-  const { engine } = await mirrored({ tables: [{ table: '*' }] }, { tables });
-  const reports = engine.mirrors.status().filter(({ name }) => name !== '*');
+  const { world } = await mirrored({ tables: [{ table: '*' }] }, { tables });
+  const reports = world.mirrors.status().filter(({ name }) => name !== '*');
   expect(reports.filter(({ succeededAt }) => succeededAt !== undefined)).toHaveLength(NAMES.length);
-  const files = engine.files();
+  const files = world.files();
   expect(files).toHaveLength(NAMES.length);
   expect(new Set(files.map((file) => file.normalize('NFC').toLowerCase())).size).toBe(NAMES.length);
   expect(reports.find(({ table }) => table === '../../etc/passwd')?.notes?.join()).toContain(
     'passwd',
   );
   for (const { name, notes = [] } of reports) expect([name, ...notes].join()).not.toMatch(/\p{C}/u);
-  await engine.open({ tables: [{ table: '*' }] });
-  expect((await engine.run()).filter(({ changed }) => changed)).toEqual([]);
-  expect(engine.files()).toEqual(files);
+  await world.open({ tables: [{ table: '*' }] });
+  expect((await world.run()).filter(({ changed }) => changed)).toEqual([]);
+  expect(world.files()).toEqual(files);
 });

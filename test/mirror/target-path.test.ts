@@ -4,12 +4,12 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Claim, fillTemplate, grantPaths, safeName } from '../../src/mirror/target-path.js';
 import { temporaryDirectory } from '../support/temp.js';
-import { anyName, wellFormed } from './tables.js';
+import { anyName, wellFormed } from './any-table.js';
 
 const FINE = "prices|Prices 2024|a.b-c_d|números|価格|👩‍👩‍👧|a~b|it's #1 (new)".split('|');
 
 describe('a name of the peer', () => {
-  it.each([...FINE, 'x'.repeat(200)])('stays as it is where it is a file name: %j', (name) => {
+  it.each([...FINE, 'x'.repeat(200)])('stays as it is if it is a safe file name: %j', (name) => {
     expect(safeName(name)).toBe(name);
   });
 
@@ -35,20 +35,20 @@ describe('a name of the peer', () => {
     ['a:b*c"d<e>f|g', 'a_b_c_d_e_f_g'],
     ['e\u0301', '\u00e9'],
     ['a_b~0123abcd', 'a_b~0123abcd'],
-  ])('is made one where it is none: %j', (name, expected) => {
+  ])('is made a safe file name: %j', (name, expected) => {
     const safe = safeName(name);
     const withoutHash = safe.replace(/~[\da-f]{8}(?=(\.[A-Za-z][A-Za-z\d]{0,9})?$)/, '~');
     expect(withoutHash).toBe(/~\./.test(expected) ? expected : `${expected}~`);
   });
 
-  it('that is too long is cut at a character', () => {
+  it('is cut between two characters if it is too long', () => {
     const safe = safeName(`${'🎉'.repeat(60)}.csv`);
     expect(safe).toMatch(/^(🎉)+~[\da-f]{8}\.csv$/u);
     expect(Buffer.byteLength(safe)).toBeGreaterThan(195);
     expect(Buffer.byteLength(safe)).toBeLessThanOrEqual(200);
   });
 
-  it('becomes one that no system takes for anything but a file in its directory, and a second time stays', () => {
+  it('becomes a plain file name on every system, and does not change a second time', () => {
     const root = temporaryDirectory();
     fc.assert(
       fc.property(anyName, (name) => {
@@ -66,7 +66,7 @@ describe('a name of the peer', () => {
     );
   });
 
-  it('never becomes what another name is or becomes', () => {
+  it('never becomes the file name of another name', () => {
     fc.assert(
       fc.property(anyName.map(wellFormed), anyName.map(wellFormed), (a, b) => {
         fc.pre(a !== b);
@@ -79,7 +79,7 @@ describe('a name of the peer', () => {
 });
 
 describe('a path template', () => {
-  it('is filled once with safe names, a list as so many parts, and what was changed is told', () => {
+  it('is filled with safe names, a list as several parts, with a note for each change', () => {
     const fine = { path: 'tables/prices.csv', notes: [] };
     expect(fillTemplate('tables/{table}.csv', { table: 'prices' })).toEqual(fine);
     const up = safeName('..');
@@ -93,7 +93,7 @@ describe('a path template', () => {
     expect(fillTemplate('{constructor}', {}).path).toBe('{constructor}');
   });
 
-  it('leaves room for versions and conflict files in a part that becomes long', () => {
+  it('leaves room for versions and conflict files in a long part', () => {
     const { path, notes } = fillTemplate('{a}-{b}.csv', { a: 'ä'.repeat(90), b: 'b'.repeat(190) });
     expect(Buffer.byteLength(path)).toBeLessThanOrEqual(225);
     expect(path).toMatch(/~[\da-f]{8}\.csv$/);
@@ -115,7 +115,7 @@ describe('target paths', () => {
     const paths = await grantPaths(claims);
     return claims.map(({ owner, wanted }) => paths.get(owner) ?? wanted);
   }
-  /** As they were granted; hashes are left out. */
+  /** Returns the granted paths without their hashes. */
   const paths = async (...all: Wanted[]) =>
     (await granted(...all)).map(({ path }) => path.replace(/~[\da-f]{8}/g, '~'));
 
@@ -147,7 +147,7 @@ describe('target paths', () => {
       expect(beside).toContain('~');
       expect(await paths(`X.csv${suffix}`, keeping)).toEqual([`X.csv${suffix}`, 'x~.csv']);
       expect((await paths(keeping, `x.csv${suffix}/y`))[1]).toContain('~');
-      // Where none are kept such a name is as good as any.
+      // Without versions such a name is like any other.
       expect(await paths('x.csv', `x.csv${suffix}`)).toEqual(['x.csv', `x.csv${suffix}`]);
     },
   );
@@ -162,19 +162,21 @@ describe('target paths', () => {
     expect((await granted(...all.toReversed())).toReversed()).toEqual(expected);
   });
 
-  it('stay with who has them, whoever comes or goes; a record names no other', async () => {
-    expect(await paths('X.csv', { path: 'x.csv', held: 'x.csv' })).toEqual(['X~.csv', 'x.csv']);
+  it('stay with their mirrors when others come or go, and a record cannot claim another path', async () => {
+    expect(await paths('X.csv', { path: 'x.csv', current: 'x.csv' })).toEqual(['X~.csv', 'x.csv']);
     const [, second] = await granted('X.csv', 'x.csv');
     const held = second?.path ?? '';
-    expect(await granted({ path: 'x.csv', owner: 'b', held })).toMatchObject([{ path: held }]);
-    expect(await paths({ path: 'new.csv', held: 'old.csv' })).toEqual(['new.csv']);
-    expect(await paths({ path: 'x.csv', held: '../../etc/passwd' })).toEqual(['x.csv']);
+    expect(await granted({ path: 'x.csv', owner: 'b', current: held })).toMatchObject([
+      { path: held },
+    ]);
+    expect(await paths({ path: 'new.csv', current: 'old.csv' })).toEqual(['new.csv']);
+    expect(await paths({ path: 'x.csv', current: '../../etc/passwd' })).toEqual(['x.csv']);
     const before = { path: 'x', granted: 'x' };
-    expect(await paths({ path: 'X', held: 'X' }, before)).toEqual(['X~', 'x']);
+    expect(await paths({ path: 'X', current: 'X' }, before)).toEqual(['X~', 'x']);
     expect(await paths('x/y.csv', before)).toEqual(['x~/y~.csv', 'x']);
   });
 
-  it('never are in the way of each other', async () => {
+  it('never conflict with each other', async () => {
     const PARTS = [
       'a',
       'A',

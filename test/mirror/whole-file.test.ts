@@ -48,7 +48,7 @@ function setting(path = 'a/b.csv') {
     file,
     content,
     names,
-    /** What stands in all files beside it, also in hidden ones, by their names. */
+    /** Returns the contents of all files beside it, hidden ones too, by name. */
     all: () => names().map((name) => content(name)),
     replace: (text: string, options: object = {}) => replaceWhole(target, pieces(text), options),
     mode: () => statSync(file).mode & 0o777,
@@ -69,7 +69,7 @@ async function asUserWithoutRights(directory: string, work: () => Promise<void>)
 }
 
 describe('a file that is replaced whole', () => {
-  it('is made with its directories, readable for all, and what it holds is told', async () => {
+  it('is created with its directories, readable for all, and its content is reported', async () => {
     const { target, file, content, names, mode } = setting();
     const result = await replaceWhole(target, pieces('ab', Buffer.from('c')));
     expect([content(), names(), mode()]).toEqual(['abc', ['b.csv'], 0o644 & ~process.umask()]);
@@ -84,7 +84,7 @@ describe('a file that is replaced whole', () => {
     expect(await hashOf(file)).toBe(sha256);
   });
 
-  it('stays as it is, mtime and all, when the content is the same', async () => {
+  it('keeps even its mtime if the content is the same', async () => {
     const { target, file, names, replace } = setting();
     const first = await replace('abc');
     utimesSync(file, 1000, 1000);
@@ -101,7 +101,7 @@ describe('a file that is replaced whole', () => {
     expect([statSync(file).mtimeMs, names()]).toEqual([1_000_000, ['b.csv']]);
   });
 
-  it('keeps its mode, and is at no instant readable for others than before, nor is what is about to replace it', async () => {
+  it('keeps its mode, and neither it nor its temporary file is ever readable for more users', async () => {
     const { target, file, names, replace, mode } = setting();
     await replace('a');
     chmodSync(file, 0o660);
@@ -114,7 +114,7 @@ describe('a file that is replaced whole', () => {
     expect([modes.map((each) => each & 0o007), modes.length, mode()]).toEqual([[0, 0], 2, 0o660]);
   });
 
-  it('is replaced where it may only be read', async () => {
+  it('is replaced even if it is read-only', async () => {
     const { target, file, all, replace, mode } = setting();
     await asUserWithoutRights(dirname(target.root), async () => {
       await replace('old');
@@ -124,7 +124,7 @@ describe('a file that is replaced whole', () => {
     expect([all(), mode()]).toEqual([['new', 'old'], 0o444]);
   });
 
-  it('keeps as many versions as asked for, also after a process was killed between any two steps', async () => {
+  it('keeps the wanted number of versions, even after a kill between any two steps', async () => {
     const { file, content, names, all, replace } = setting();
     for (const text of ['0', '1', '2', '3']) await replace(text, { versions: 3 });
     expect(names()).toEqual(['b.csv', 'b.csv.1', 'b.csv.2', 'b.csv.3']);
@@ -154,7 +154,7 @@ describe('a file that is replaced whole', () => {
     ['it would become too large', () => pieces('abc', 'd'), { maxBytes: 3 }],
     ['the last look finds it changed', () => pieces('new'), { lastLook: fail }],
     ['it is called off', () => pieces('new'), { signal: AbortSignal.abort(new Error('stop')) }],
-  ])('is as it was when %s, and nothing else is left', async (_, fresh, options) => {
+  ])('is as it was if %s, and nothing else is left', async (_, fresh, options) => {
     const { target, names, all, replace } = setting();
     await replace('old');
     await expect(replaceWhole(target, fresh(), options)).rejects.toThrow(
@@ -163,7 +163,7 @@ describe('a file that is replaced whole', () => {
     expect([names(), all()]).toEqual([['b.csv'], ['old']]);
   });
 
-  it('is put back when somebody changed it, also to as many bytes', async () => {
+  it('is put back after somebody changed it, even to the same size', async () => {
     const { file, content, replace } = setting();
     const before = await replace('abc');
     writeFileSync(file, 'xyz');
@@ -172,13 +172,13 @@ describe('a file that is replaced whole', () => {
     expect(content()).toBe('abc');
   });
 
-  it('says whether there was one to be removed', async () => {
+  it('reports whether there was a file to remove', async () => {
     const { target, replace } = setting();
     await replace('old');
     expect([await removeWhole(target), await removeWhole(target)]).toEqual([true, false]);
   });
 
-  it('is rid of what a killed process left, and nothing else is', async () => {
+  it('is freed from the temporary file of a killed process, and no other file is removed', async () => {
     const { file, names, replace } = setting();
     await replace('old');
     for (const left of [temporaryOf(file), temporaryOf(file, 'version')])
@@ -190,10 +190,10 @@ describe('a file that is replaced whole', () => {
 });
 
 describe('a file that cannot be written', () => {
-  it('because something else stands there, or in the place of its directory, is told as that', async () => {
+  it('because something is in the way of it or of its directory, is reported as blocked', async () => {
     const { target, file, replace } = setting();
     mkdirSync(file, { recursive: true });
-    const message = `${file} cannot be written: a directory stands there.`;
+    const message = `${file} cannot be written: a directory is in the way.`;
     await expect(replace('a')).rejects.toMatchObject({ code: 'MIRROR_BLOCKED', message });
     const below = { ...target, path: 'a/mine/c.csv' };
     writeFileSync(join(target.root, 'a/mine'), 'mine');
@@ -203,7 +203,7 @@ describe('a file that cannot be written', () => {
     expect(readFileSync(join(target.root, 'a/mine'), 'utf8')).toBe('mine');
   });
 
-  it('because the disk takes no more is told as that, and nothing is left', async () => {
+  it('because the disk is full, is reported as that, and nothing is left', async () => {
     const { target, names } = setting('a/b');
     // The shell limits how large files may become, as a quota does.
     const limited = `trap '' XFSZ; ulimit -f 512; exec "$@"`;
@@ -235,7 +235,7 @@ describe('a link within the mirror root', () => {
     }
   });
 
-  it('is followed within it, and the root itself may be one; one that leads nowhere is in the way', async () => {
+  it('is followed within it, and the root may be a link, and a dangling link is in the way', async () => {
     const { target, content, replace } = setting();
     const elsewhere = temporaryDirectory();
     symlinkSync(elsewhere, target.root);
@@ -246,7 +246,7 @@ describe('a link within the mirror root', () => {
     expect(content()).toBe('x');
   });
 
-  it('that stands where the file should be is replaced itself', async () => {
+  it('is replaced itself if it has the path of the file', async () => {
     const { file, names, replace } = setting();
     const mine = join(temporaryDirectory(), 'mine');
     writeFileSync(mine, 'x');

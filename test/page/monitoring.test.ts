@@ -56,10 +56,10 @@ async function busy(): Promise<PageAtWork> {
   page.mirrors = [
     { name: ODD, kind: 'share', path: 'x', succeededAt: Date.now() - 60_000 },
     {
-      name: 'alarmed',
+      name: 'reported',
       kind: 'table',
       path: 'y',
-      alarm: { code: 'A', message: 'm', hint: 'h', since: 0 },
+      condition: { code: 'A', message: 'm', hint: 'h', since: 0 },
     },
   ];
   return page;
@@ -109,8 +109,8 @@ describe('GET /metrics', () => {
       'request_latency_median_seconds{lane=confirm}': 0.012,
       'folder_last_scan_duration_seconds{folder=inbox}': 0.25,
       state_sync_seconds_count: 1,
-      'mirrors{state=alarm}': 1,
-      'mirror_alarm{mirror=alarmed}': 1,
+      'mirrors{state=condition}': 1,
+      'mirror_condition{mirror=reported}': 1,
       peer_up: 1,
       'circuit_state{state=closed}': 1,
       paused: 0,

@@ -194,7 +194,7 @@ describe('what needs a look', () => {
   test('names the mirrors in trouble, up to three of each', () => {
     const textsOf = (...mirrors: StatusReport['mirrors'][number][]) =>
       concernsOf(statusOf([], { mirrors })).map(({ text }) => text);
-    const own = { alarm: failure('X', 'It is empty.', 'Look at it.') };
+    const own = { condition: failure('X', 'It is empty.', 'Look at it.') };
     const fails = { failure: failure('Y', 'It is not there.', 'Make it.') };
     const some = [
       mirror('a', own),
@@ -202,18 +202,18 @@ describe('what needs a look', () => {
       mirror('c', { ...own, ...fails }),
       mirror('d'),
     ];
-    expect(textsOf(...some)).toEqual(['a, c have an alarm.', 'b fails, and is tried again.']);
+    expect(textsOf(...some)).toEqual(['a, c need you.', 'b fails, and is tried again.']);
     const many = Array.from({ length: 2_000 }, (_, i) => mirror(`t${i}`, own));
-    expect(textsOf(...many)).toEqual(['t0, t1, t2 and 1,997 more have an alarm.']);
+    expect(textsOf(...many)).toEqual(['t0, t1, t2 and 1,997 more need you.']);
   });
 });
 
-test('a mirror tells its alarm, where what was changed on both sides is kept, and that the peer does not have it', () => {
-  const alarm = failure('X', 'It is empty.', 'Look at it.');
+test('a mirror shows its condition, where what was changed on both sides is kept, and that the peer does not have it', () => {
+  const condition = failure('X', 'It is empty.', 'Look at it.');
   const file = 'tables/stock.conflict.csv';
   const conflicts = [12, 19].map((pk) => ({ pk: `${pk}`, column: 'place', file, at: NOW }));
   const troubles = mirrorConditions(
-    mirror('stock', { alarm, conflicts, absentSince: NOW }),
+    mirror('stock', { condition, conflicts, absentSince: NOW }),
     '/srv/mirror',
   );
   expect(troubles.map(({ level, text }) => `${level}: ${text}`)).toEqual([

@@ -14,7 +14,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { silentLogger } from '../../src/lib/logger.js';
 import { PeerAccess } from '../../src/peer/access.js';
-import type { PeerClientOptions } from '../../src/peer/client.js';
+import type { PeerClientOptions } from '../../src/peer/client-options.js';
 import { afterwards } from '../support/afterwards.js';
 import { makeCertificate } from '../support/certificate.js';
 import { loggerTo } from '../support/logger.js';

@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { isSupported, parseChallenges } from '../../src/peer/auth.js';
-import type { PeerClientOptions } from '../../src/peer/client.js';
+import type { PeerClientOptions } from '../../src/peer/client-options.js';
 import type { TextSource } from '../../src/peer/form.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { until } from '../support/wait.js';

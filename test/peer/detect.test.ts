@@ -42,8 +42,20 @@ describe('the dialect is detected', () => {
   });
 
   it.each<[string, Reply, Reply, string, RegExp?]>([
-    ['has neither page', NOT_THERE, NOT_THERE, 'PEER_ANSWER', /^http:\/\/[\d.:]+\/ has neither /],
-    ['has both', YACY, DOCUMENT, 'PEER_ANSWER', /^http:\/\/[\d.:]+\/ has both /],
+    [
+      'has neither page',
+      NOT_THERE,
+      NOT_THERE,
+      'PEER_ANSWER',
+      /^http:\/\/[\d.:]+\/ has no page of a peer /,
+    ],
+    [
+      'has both',
+      YACY,
+      DOCUMENT,
+      'PEER_ANSWER',
+      /^http:\/\/[\d.:]+\/ answers as several kinds of peer: /,
+    ],
     [
       'answers 200 to everything',
       PORTAL,
@@ -57,7 +69,7 @@ describe('the dialect is detected', () => {
     ['has no time for the first question', [503, ''], PORTAL, 'PEER_BUSY'],
     ['is a gateway to a peer that is away', [502, ''], [502, ''], 'PEER_UNREACHABLE'],
   ])(
-    'not if the peer %s: nothing is remembered',
+    'by no answer if the peer %s, and nothing is remembered',
     async (_, ofYacy, ofStandard, code, says = /^/) => {
       const { client } = await peerWith(ofYacy, ofStandard);
       await expect(client.detect()).rejects.toMatchObject({
@@ -68,7 +80,7 @@ describe('the dialect is detected', () => {
     },
   );
 
-  it('with the credentials of the client, if every page needs them', async () => {
+  it('by requests with the credentials of the client, if every page needs them', async () => {
     const challenge = { 'www-authenticate': 'Basic realm="all"' };
     const { client } = await serving(
       ({ url, headers }, response) => {
@@ -80,7 +92,7 @@ describe('the dialect is detected', () => {
     expect(await client.detect()).toBe('yacy');
   });
 
-  it('once, by the first request, for all that wait; one that is aborted does not stop the others', async () => {
+  it('once, by the first request, for all requests that wait; an aborted one does not stop the others', async () => {
     const { server, client } = await peerWith(YACY, NOT_THERE);
     const stop = new AbortController();
     const given = client.peerdoc({ url: ITEM.url }, { signal: stop.signal });
@@ -95,7 +107,7 @@ describe('the dialect is detected', () => {
     expect(client.requests).toEqual({ push: 0, peerdoc: 3, other: 2 });
   });
 
-  it('without a request if the options name it, and again if `detect` is called', async () => {
+  it('by a request only if the options do not name it, or if `detect` is called', async () => {
     const { server } = await peerWith(NOT_THERE, DOCUMENT);
     const client = clientOf(server.url, { dialect: 'yacy' });
     expect(client.dialect).toBe('yacy');

@@ -1,6 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { standard, yacy } from '../../src/peer/dialects.js';
+import type { Dialect } from '../../src/peer/dialects/dialect.js';
+import { standard } from '../../src/peer/dialects/standard.js';
+import { yacy } from '../../src/peer/dialects/yacy.js';
 import {
   type Body,
   encode,
@@ -82,8 +84,19 @@ const item = (data: Text, more: Partial<PushItem> = {}): PushItem => ({
   ...more,
 });
 
-const yacyPush = (items: readonly PushItem[], options: PushOptions = {}): Promise<Body> =>
-  yacy.pushBody(items, options, SHOWN);
+/** Returns the body of a push in this dialect. */
+async function pushBody(
+  dialect: Dialect,
+  items: readonly PushItem[],
+  options: PushOptions = {},
+): Promise<Body> {
+  const { body } = await dialect.pushRequest(items, options, () => SHOWN);
+  if (body === undefined) throw new Error('the push has no body');
+  return body;
+}
+
+const yacyPush = (items: readonly PushItem[], options: PushOptions = {}) =>
+  pushBody(yacy, items, options);
 
 /** Returns the fields of a multipart body as another parser reads them. */
 async function fieldsOf(body: Body) {
@@ -144,7 +157,7 @@ it('a push by the specification sends the last modification of a file, if that i
     item(Buffer.from('a'), { lastModified: Date.UTC(1994, 10, 15) }),
     item(Buffer.from('b')),
   ];
-  const sent = new URLSearchParams(await textOf(await standard.pushBody(items, {}, SHOWN)));
+  const sent = new URLSearchParams(await textOf(await pushBody(standard, items)));
   const dates = [...sent].filter(([name]) => name.startsWith('lastModified'));
   expect(dates).toEqual([['lastModified-0', '1994-11-15T00:00:00.000Z']]);
 });

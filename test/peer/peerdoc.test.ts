@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { isSameUrl } from '../../src/peer/answer.js';
-import { standard, yacy } from '../../src/peer/dialects.js';
+import { standard } from '../../src/peer/dialects/standard.js';
+import { yacy } from '../../src/peer/dialects/yacy.js';
 import { type PeerdocQuery, parseMoment, readPeerdocs } from '../../src/peer/peerdoc.js';
+import { isSameUrl } from '../../src/peer/url.js';
 import { answerOf, realAnswer, refusalOf } from './support.js';
 
 const REAL = { url: 'http://push3.example.org/g6.html' };
@@ -105,15 +106,19 @@ it.each<[string | Buffer, number?]>([
 it.each<[string, string | Buffer, RegExp, PeerdocQuery?]>([
   ['another URL', realAnswer('peerdoc.xml'), /another document than the one asked for/],
   ['another hash', realAnswer('peerdoc.xml'), /another document/, { urlhash: 'AAAAAAAAAAAA' }],
-  ['an error page', realAnswer('error-500.html'), /does not say what it knows/],
+  ['an error page', realAnswer('error-500.html'), /does not say whether it has/],
   ['half a record', realAnswer('peerdoc.xml').subarray(0, 900), /breaks off/],
   [
     'a text that speaks of the URL',
     `url: ${URL}\nis not in the index`,
-    /does not say what it knows/,
+    /does not say whether it has/,
   ],
-  ['an error in plain lines', `url: ${URL}\nerror: no such document`, /does not say what it knows/],
-  ['another record', '{"status":"ok"}', /does not say what it knows/],
+  [
+    'an error in plain lines',
+    `url: ${URL}\nerror: no such document`,
+    /does not say whether it has/,
+  ],
+  ['another record', '{"status":"ok"}', /does not say whether it has/],
   [
     'an error beside the URL that was asked for',
     `{"url":"${URL}","error":"no such"}`,
@@ -136,7 +141,7 @@ it.each([
   ['an error page', realAnswer('error-500.html').toString()],
 ])('%s is no answer to a request for several documents', async (_, body) => {
   const refusal = await refusalOf(() => readPeerdocs(answerOf(body), ['http://h/a', 'http://h/b']));
-  expect(refusal).toMatch(/^PEER_ANSWER.*does not say what it knows of each document/);
+  expect(refusal).toMatch(/^PEER_ANSWER.*does not say of each document whether it has it/);
 });
 
 it.each([

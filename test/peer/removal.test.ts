@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { standard, yacy } from '../../src/peer/dialects.js';
+import { standard } from '../../src/peer/dialects/standard.js';
+import { yacy } from '../../src/peer/dialects/yacy.js';
 import { openPeer, peerWith } from '../embedded/support.js';
 import { RECORDED } from '../wire/yacy/timing.js';
 import { YacyModel } from '../wire/yacy/yacy-model.js';

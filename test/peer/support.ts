@@ -9,7 +9,8 @@ import {
 } from 'node:net';
 import fc from 'fast-check';
 import type { HttpAnswer } from '../../src/peer/answer.js';
-import { PeerClient, type PeerClientOptions } from '../../src/peer/client.js';
+import { PeerClient } from '../../src/peer/client.js';
+import type { PeerClientOptions } from '../../src/peer/client-options.js';
 import { afterwards } from '../support/afterwards.js';
 
 /** An answer as the HTTP layer returns it. */

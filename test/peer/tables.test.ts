@@ -158,7 +158,8 @@ describe('rows that are set', () => {
   it('fail if a cell reads back with another text, however long both are', async () => {
     const { tables } = await tablePeer({ keep: (cell) => cell.slice(0, 5_000).trimEnd() });
     const set = (a: string) => tables.set('T', [row('k 1', { b: 'ok', a })]);
-    const words = 'was told to set column "a" of row "k 1" of the table "T" to "x ", and shows "x"';
+    const words =
+      'was asked to set column "a" of row "k 1" of the table "T" to "x ", and shows "x"';
     const message = expect.stringContaining(words);
     await expect(set('x ')).rejects.toMatchObject({ ...NOT_DONE, delivered: 'yes', message });
     await expect(set('y'.repeat(1_000_000))).rejects.toThrow(/\(from character 4975 on\)$/);

@@ -13,8 +13,8 @@ import {
   type SkippedWithDocument,
   skipped,
 } from '../../src/state/entry.js';
-import { deletesHeld, heldDeletes } from '../../src/watch/deletions.js';
-import { failures } from '../../src/watch/rules.js';
+import { massDeletion, massDeletionCondition } from '../../src/watch/mass-deletions.js';
+import { failures } from '../../src/watch/rules/failures.js';
 import { pendingRecord, sentOf } from '../state/records.js';
 import { setUp } from './world.js';
 
@@ -45,7 +45,7 @@ describe('very many removed files', () => {
     state.setMeta('watch.held-deletes.inbox', HELD);
     const [condition] = statusReport(config, state, undefined, now).conditions;
     expect(condition).toMatchObject({
-      code: 'DELETES_HELD',
+      code: 'DELETES_AWAIT_APPROVAL',
       severity: 'warning',
       subject: 'inbox',
       since: 5,
@@ -59,14 +59,14 @@ describe('very many removed files', () => {
   it('are approved as they were shown, and no more than that', async () => {
     const set = await world();
     const ask = (files: number, folder = 'inbox') => approve(set, { folder, files });
-    await expect(ask(25)).rejects.toMatchObject({ code: 'NOTHING_HELD' });
+    await expect(ask(25)).rejects.toMatchObject({ code: 'NOTHING_TO_APPROVE' });
     await expect(ask(25, 'none')).rejects.toMatchObject({ code: 'UNKNOWN_FOLDER' });
     set.state.setMeta('watch.held-deletes.inbox', HELD);
     await expect(ask(24)).rejects.toMatchObject({ code: 'DELETES_CHANGED' });
     expect(set.state.meta('watch.approved-deletes.inbox')).toBeUndefined();
     expect(await ask(25)).toEqual(HELD);
     expect(set.state.meta('watch.approved-deletes.inbox')).toBe(HELD.before);
-    expect(heldDeletes(set.state, 'inbox')).toEqual(HELD);
+    expect(massDeletion(set.state, 'inbox')).toEqual(HELD);
     // They wait for the next scan, and for nobody any more.
     expect(statusReport(set.config, set.state, undefined, set.now).conditions).toEqual([]);
     set.state.put(goneAt('a', 9));
@@ -98,7 +98,7 @@ it.each<[string, Entry, RegExp]>([
 it('commands that a person is to type take a folder whose name has a blank', () => {
   const name = 'My notes';
   const hints = [
-    deletesHeld(name, HELD).hint,
+    massDeletionCondition(name, HELD).hint,
     failures.excluded(name).hint,
     failures.rootReplaced('/a', name).hint,
   ];

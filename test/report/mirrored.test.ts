@@ -2,14 +2,14 @@ import { mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { whyText } from '../../src/commands/items.js';
-import { mirrorSchema } from '../../src/config/schema.js';
+import { mirrorSchema } from '../../src/config/mirror-schema.js';
 import { records } from '../../src/mirror/plan.js';
 import type { MirrorRecord } from '../../src/mirror/record.js';
 import { explain } from '../../src/report/why.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { setUp } from './world.js';
 
-const ALARM = { code: 'TABLE_GONE', message: 'The table is gone', hint: 'Accept it', since: 1 };
+const CONDITION = { code: 'TABLE_GONE', message: 'The table is gone', hint: 'Accept it', since: 1 };
 
 /** Explains files below the mirror root, of a state that remembers this of the table "prices". */
 async function mirrorsWith(record: Partial<MirrorRecord> = {}) {
@@ -50,11 +50,11 @@ it('a shared object, and citations, are told to go one way', async () => {
   expect(citations.rule).toContain('citations of the documents of folder "inbox". It goes one way');
 });
 
-it('an alarm is the reason, and what to do', async () => {
-  const { why } = await mirrorsWith({ alarm: ALARM });
+it('a condition is the reason, and what to do', async () => {
+  const { why } = await mirrorsWith({ condition: CONDITION });
   expect(await why('tables/prices.csv')).toMatchObject({
     failure: { code: 'TABLE_GONE', message: 'The table is gone.', hint: 'Accept it.' },
-    next: 'The file stays as it is until the alarm is over; the peer is asked again.',
+    next: 'The file stays as it is until you accept that, or its cause is gone; the peer is asked again.',
   });
 });
 

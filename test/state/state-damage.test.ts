@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Entry, skipped } from '../../src/state/entry.js';
-import { lineOf as framed } from '../../src/state/journal.js';
+import { lineOf as framed } from '../../src/state/framed-lines.js';
 import { State, type StateView } from '../../src/state/state.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';

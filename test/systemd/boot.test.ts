@@ -183,7 +183,7 @@ describe.skipIf(reason !== undefined)(
       await isActive();
       await container.write(CONFIG, '{ "peer": ');
       expect((await container.run('systemctl', 'reload', UNIT)).code).not.toBe(0);
-      expect((await hears(/is not JSON/)).PRIORITY).toBe('3');
+      expect((await hears(/is not valid JSON/)).PRIORITY).toBe('3');
       await isActive();
       await configure();
       await signal('HUP');
@@ -237,7 +237,7 @@ describe.skipIf(reason !== undefined)(
       expect((await container.run('systemctl', 'start', UNIT)).code).not.toBe(0);
       expect(await show('ActiveState')).toBe('failed');
       expect(await show('NRestarts')).toBe('0');
-      expect((await hears(/^peersync: .*has a problem/)).PRIORITY).toBe('3');
+      expect((await hears(/^peersync: .*has an error/)).PRIORITY).toBe('3');
       const refused = await container.peersync('service', 'install', '-c', CONFIG);
       expect(refused.code).toBe(2);
       await configure();

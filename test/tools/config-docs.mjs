@@ -2,9 +2,10 @@
 // Schema.
 
 const PREAMBLE =
-  'Durations are text with units (`"250ms"`, `"2s"`, `"15m"`, `"1h30m"`, `"7d"`), sizes text with a unit (`"64 KiB"`, ' +
-  '`"8 MiB"`, `"20 MB"`) or a number of bytes. Relative paths are relative to the configuration file, and `~` is the home of the user that peersync runs as. Patterns have ' +
-  'gitignore syntax. Unknown keys are errors.';
+  'A duration is text with a unit: `"250ms"`, `"2s"`, `"15m"`, `"1h30m"`, `"7d"`. A size is text with a unit (`"64 KiB"`, ' +
+  '`"8 MiB"`, `"20 MB"`) or a number of bytes. Relative paths are relative to the configuration file. `~` is the home ' +
+  'directory of the user that peersync runs as. Patterns (`include`, `ignore`, `rules`, and files named `.peersyncignore` in ' +
+  'any directory) have the syntax of `.gitignore`. Unknown keys are errors.';
 
 const HEAD = '| key | what it is, and when to change it | default |\n| --- | --- | --- |\n';
 

@@ -13,7 +13,7 @@ for (const [name, page, docs] of parts) {
   const path = new URL(`../../${page}`, import.meta.url);
   const part = new RegExp(`<!-- ${name}:start -->[^]*<!-- ${name}:end -->`);
   const text = readFileSync(path, 'utf8');
-  if (!part.test(text)) throw new Error(`${page} has no place for what is generated.`);
+  if (!part.test(text)) throw new Error(`${page} lacks the markers of the generated part.`);
   writeFileSync(
     path,
     text.replace(part, () => `<!-- ${name}:start -->\n${docs}\n<!-- ${name}:end -->`),

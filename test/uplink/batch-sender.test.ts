@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
-import { DIALECTS } from '../../src/peer/dialects.js';
+import { DIALECTS } from '../../src/peer/dialects/dialects.js';
 import { PeerError } from '../../src/peer/errors.js';
 import { queueStopped } from '../../src/queue/options.js';
 import { pushFailure, sendBatch } from '../../src/uplink/batch-sender.js';

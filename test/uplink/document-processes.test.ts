@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url';
 import { expect, it, onTestFinished } from 'vitest';
 import type { Logger } from '../../src/lib/logger.js';
 import { silentLogger } from '../../src/lib/logger.js';
-import { DIALECTS } from '../../src/peer/dialects.js';
+import { DIALECTS } from '../../src/peer/dialects/dialects.js';
 import type { Version } from '../../src/state/entry.js';
 import { DocumentProcesses } from '../../src/uplink/document-processes.js';
 import { type DocumentOrder, packAll } from '../../src/uplink/documents.js';

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { fingerprintNow } from '../../src/content/reader.js';
 import { type Encoding, fileStat } from '../../src/lib/file.js';
-import { DIALECTS } from '../../src/peer/dialects.js';
+import { DIALECTS } from '../../src/peer/dialects/dialects.js';
 import { packAll, packDocument, rewritten, transferFormOf } from '../../src/uplink/documents.js';
 import { docx, eml, epub, openDocument, pdf, pptx, rtf, xlsx } from '../content/documents.js';
 import { FakeClock } from '../support/fake-clock.js';
@@ -29,6 +29,28 @@ describe('a peer that takes only text', () => {
     expect(rewritten(file, way('utf-8').rewriting)).toBe(file);
     const utf16 = Buffer.from('\ufeff<b>ü', 'utf16le');
     expect(Buffer.from(rewritten(utf16, way('utf-16le').rewriting)).toString()).toBe('<b>ü');
+  });
+});
+
+describe('a peer that takes files and does not read text as HTML', () => {
+  const rules = { ...DIALECTS.yacy.content, readsTextAsHtml: false };
+  const sentAs = (path: string, text: string) => {
+    const { rewriting } = transferFormOf(path, 'utf-8', bytes(text), rules);
+    return Buffer.from(rewritten(Buffer.from(text), rewriting)).toString();
+  };
+
+  it('gets plain text and HTML with their types and all their characters', () => {
+    const text = 'a < b && b > c \uffff';
+    expect(sentAs('a.txt', text)).toBe(text);
+    expect(sentAs('a.html', `<p>${text}</p>`)).toBe(`<p>${text}</p>`);
+    expect(transferFormOf('a.html', 'utf-8', bytes('<p>'), rules).type).toContain('text/html');
+  });
+
+  it('gets no terminal escape sequences, and HTML in UTF-8', () => {
+    expect(sentAs('a.log', '\x1b[31mError\x1b[0m')).toBe('Error');
+    const { rewriting } = transferFormOf('a.html', 'utf-16le', bytes('<p>'), rules);
+    const sent = Buffer.from(rewritten(Buffer.from('<p>ü', 'utf16le'), rewriting)).toString();
+    expect(sent).toBe('<p>ü');
   });
 });
 

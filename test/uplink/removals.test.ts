@@ -1,7 +1,7 @@
 import { unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { DIALECTS } from '../../src/peer/dialects.js';
+import { DIALECTS } from '../../src/peer/dialects/dialects.js';
 import { removalLeft, removing } from '../../src/state/entry.js';
 import { deferred } from '../support/wait.js';
 import { failing, QUICK, unreachable, type World, withFakeClock, world } from '../support/world.js';
@@ -226,4 +226,29 @@ it('with a hold, a removal is requested a hold after the last push, and confirme
   await isRemoved(w, 'f0');
   expect((times[0] ?? 0) - accepted).toBeGreaterThan(19_000);
   expect(w.clock.now() - (times[0] ?? 0)).toBeGreaterThanOrEqual(20_000);
+});
+
+it('with a hold, a document that is still shown after it counts as removed only if it stays away for another hold', async () => {
+  const HOLD_MS = 20_000;
+  const w = await withConfirmed(
+    1,
+    { ...QUICK, confirm: { ...QUICK.confirm, hold: HOLD_MS } },
+    (it) => {
+      withFakeClock(it);
+      it.tickMs = 1_000;
+    },
+  );
+  const times: number[] = [];
+  w.peer.onRemove = () => times.push(w.clock.now()) < 0;
+  const looked: number[] = [];
+  removeBoth(w, 'f0');
+  w.peer.onLookup = (url) => {
+    if (looked.push(w.clock.now()) > 1) w.peer.documents.delete(url);
+  };
+  await isRemoved(w, 'f0');
+  const [requestedAt = 0] = times;
+  const [first = 0, second = 0, third = 0] = looked;
+  expect(first - requestedAt).toBeGreaterThanOrEqual(HOLD_MS);
+  expect(third - second).toBeGreaterThanOrEqual(HOLD_MS);
+  expect([times.length, looked.length]).toEqual([1, 3]);
 });

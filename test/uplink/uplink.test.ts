@@ -3,7 +3,7 @@ import { mkdirSync, unlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { silentLogger } from '../../src/lib/logger.js';
-import { DIALECTS } from '../../src/peer/dialects.js';
+import { DIALECTS } from '../../src/peer/dialects/dialects.js';
 import type { RequestQueue } from '../../src/queue/request-queue.js';
 import { accepted, gone, leaving } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';
@@ -537,6 +537,44 @@ describe('an accepted item', () => {
     await w.allConfirmed(20);
     expect(first).toBeGreaterThanOrEqual(400);
     expect(w.peer.lookups).toBe(20);
+  });
+
+  it('that the peer indexed late is confirmed only when confirm.hold has passed since the peer loaded it', async () => {
+    const HOLD_MS = 20_000;
+    const w = await world(patient(HOLD_MS), (it) => {
+      withFakeClock(it);
+      it.tickMs = 500;
+    });
+    const loadDate = w.clock.now() + 15_000;
+    const peerdoc = w.peer.peerdoc.bind(w.peer);
+    w.peer.peerdoc = async (query) => {
+      const doc = await peerdoc(query);
+      return doc && { ...doc, loadDate, peerAt: w.clock.now() };
+    };
+    w.write('a.txt', 'one');
+    await w.confirmed('a.txt');
+    // The load date is in whole seconds, so 2 s of the hold are not waited for.
+    expect(w.clock.now() - loadDate).toBeGreaterThanOrEqual(HOLD_MS - 2_000);
+    expect(w.peer.lookups).toBe(2);
+  });
+
+  it('whose look-up after confirm.hold failed is confirmed by the first answer that shows it', async () => {
+    const HOLD_MS = 20_000;
+    const w = await world(patient(HOLD_MS), (it) => {
+      withFakeClock(it);
+      it.tickMs = 500;
+    });
+    let failures = 2;
+    w.peer.onLookup = () => {
+      failures -= 1;
+      if (failures >= 0) throw failing();
+    };
+    w.write('a.txt', 'one');
+    const began = w.clock.now();
+    await w.confirmed('a.txt');
+    expect(w.clock.now() - began).toBeGreaterThanOrEqual(HOLD_MS);
+    expect(w.clock.now() - began).toBeLessThan(1.5 * HOLD_MS);
+    expect(w.peer.lookups).toBe(3);
   });
 
   it('that was missing after confirm.hold is confirmed only if it is still shown another hold later', async () => {

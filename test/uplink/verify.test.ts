@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { type Clock, systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
-import { DIALECTS } from '../../src/peer/dialects.js';
+import { DIALECTS } from '../../src/peer/dialects/dialects.js';
 import { PeerError } from '../../src/peer/errors.js';
 import type { Peerdoc } from '../../src/peer/peerdoc.js';
 import { type ConfirmedItem, removing } from '../../src/state/entry.js';

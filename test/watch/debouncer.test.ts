@@ -11,12 +11,13 @@ function setUp(onLook: (path: string) => Promise<void> | void = () => {}) {
   const clock = new FakeClock();
   const looked: string[] = [];
   const asked: string[] = [];
-  const debouncer = new Debouncer(SETTLE, clock, async (path, isAsked) => {
+  const debouncer = new Debouncer(SETTLE, clock);
+  debouncer.start(async (path, read) => {
     looked.push(path);
-    if (isAsked) asked.push(path);
+    if (read === 'always') asked.push(path);
     await onLook(path);
   });
-  /** Of a file that was written so long ago. */
+  /** Returns the stat of a file that was written `ageMs` ago. */
   const stat = (ageMs: number, size = 1): FileStat => {
     const at = clock.now() - ageMs;
     return { size, mtimeMs: at, ctimeMs: at, ino: 1 };
@@ -25,7 +26,7 @@ function setUp(onLook: (path: string) => Promise<void> | void = () => {}) {
 }
 
 describe('a settling file', () => {
-  it('is at rest at once when it is older than settle, and yet is looked at for an event that waits', async () => {
+  it('is at rest at once if it is older than settle, and still is looked at for an event that waits', async () => {
     const { clock, looked, debouncer, stat } = setUp();
     debouncer.changed('', 'f');
     expect(debouncer.atRest('f', stat(SETTLE))).toBe(true);
@@ -51,7 +52,7 @@ describe('a settling file', () => {
     ['its inode', { ino: 2 }, [false, true]],
     ['its ctime', { ctimeMs: 90_000_001 }, [false, true]],
   ])(
-    'from the future is at rest when it looked the same for settle: of it changes %s',
+    'from the future is at rest when it stayed the same for settle: %s of it changes',
     async (_, change, rests) => {
       const found: boolean[] = [];
       const { clock, debouncer, stat } = setUp(
@@ -67,7 +68,7 @@ describe('a settling file', () => {
     },
   );
 
-  it('that an event names is looked at, and what was seen before counts', async () => {
+  it('that an event names is looked at, and its time of rest so far counts', async () => {
     const found: boolean[] = [];
     const { clock, debouncer, stat } = setUp(() => void found.push(debouncer.atRest('f', future)));
     const future = stat(-DAY);
@@ -80,7 +81,7 @@ describe('a settling file', () => {
     expect(found).toEqual([false, true]);
   });
 
-  it('that raced a write waits a whole settle', async () => {
+  it('whose read raced a write waits for a whole settle', async () => {
     const { clock, looked, debouncer, stat } = setUp();
     debouncer.raced('f', stat(SETTLE * 10));
     await clock.advance(SETTLE - 100);
@@ -89,7 +90,7 @@ describe('a settling file', () => {
     expect(looked).toEqual(['f']);
   });
 
-  it('of too many is found again by its directory, however many more come', async () => {
+  it('beyond the limit is found again by its directory, however many more come', async () => {
     const { clock, looked, debouncer, stat } = setUp();
     for (let i = 0; i < 10_000; i += 1) debouncer.atRest(`a/${i}`, stat(0));
     for (let i = 0; i < 15; i += 1) {
@@ -105,7 +106,7 @@ describe('a settling file', () => {
 });
 
 describe('a path', () => {
-  it('that many events named is looked at once, after a moment; without a known name, its directory', async () => {
+  it('that many events named is looked at once, after a moment; without a usable name, its directory is', async () => {
     const { clock, looked, debouncer } = setUp();
     for (let i = 0; i < 20; i += 1) debouncer.changed('d', 'f');
     debouncer.changed('', 'g');
@@ -119,9 +120,9 @@ describe('a path', () => {
     expect([debouncer.busy, clock.waiting]).toEqual([false, 0]);
   });
 
-  it('that somebody asked for is looked at as that, whatever else names it', async () => {
+  it('that was requested is looked at as such, even if events name it too', async () => {
     const { clock, looked, asked, debouncer } = setUp();
-    debouncer.look('f', true);
+    debouncer.look('f', 'always');
     debouncer.changed('', 'f');
     debouncer.look('f');
     debouncer.look('g');
@@ -129,7 +130,7 @@ describe('a path', () => {
     expect([looked, asked]).toEqual([['f', 'g'], ['f']]);
   });
 
-  it('is one of thousands that are asked for, and looked at a few at a time', async () => {
+  it('among thousands of requests is looked at, a few at a time', async () => {
     let [now, most] = [0, 0];
     const { clock, looked, debouncer } = setUp(async () => {
       now += 1;
@@ -137,9 +138,9 @@ describe('a path', () => {
       await nextTurn();
       now -= 1;
     });
-    for (let i = 0; i < 20_000; i += 1) debouncer.look(`${i}`, true);
+    for (let i = 0; i < 20_000; i += 1) debouncer.look(`${i}`, 'always');
     await clock.advance(30);
-    debouncer.look('late', true);
+    debouncer.look('late', 'always');
     while (debouncer.busy) await clock.advance(30);
     expect(new Set(looked).size).toBe(20_001);
     expect(most).toBe(16);
@@ -154,20 +155,20 @@ describe('a path', () => {
     expect(looked).toEqual(['f', 'f']);
   });
 
-  it('is forgotten by a stop, and nothing is looked at any more', async () => {
+  it('is forgotten by a stop', async () => {
     const { clock, looked, debouncer } = setUp(nextTurn);
-    for (let i = 0; i < 1_000; i += 1) debouncer.look(`${i}`, true);
+    for (let i = 0; i < 1_000; i += 1) debouncer.look(`${i}`, 'always');
     clock.skip(30);
     await Promise.all([clock.advance(0), debouncer.stop()]);
-    debouncer.look('late', true);
+    debouncer.look('late', 'always');
     await clock.advance(100);
     expect(looked.length).toBeLessThan(20);
     expect(debouncer.busy).toBe(false);
   });
 });
 
-describe('who waits until it has caught up', () => {
-  it('waits for what events have named so far, and neither for files that are not at rest nor for later events', async () => {
+describe('waiting until the debouncer has caught up', () => {
+  it('waits for what events have named so far, and not for settling files or later events', async () => {
     const { clock, looked, debouncer, stat } = setUp((path) => {
       if (path === 'named') debouncer.changed('', 'later');
     });
@@ -184,7 +185,7 @@ describe('who waits until it has caught up', () => {
     expect(isCaughtUp).toBe(true);
   });
 
-  it('waits for nothing where nothing waits, and not longer than it wants', async () => {
+  it('ends at once if nothing waits, and ends at its limit', async () => {
     const { clock, debouncer } = setUp(() => new Promise(() => {}));
     expect(await debouncer.caughtUp(SETTLE)).toBe(true);
     debouncer.changed('', 'a look at it that never ends');

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { FolderConfig } from '../../src/config/config.js';
 import { type Entry, gone, keptOutFor, removed } from '../../src/state/entry.js';
-import { approveDeletes, heldDeletes } from '../../src/watch/deletions.js';
+import { approveDeletes, massDeletion } from '../../src/watch/mass-deletions.js';
 import { until } from '../support/wait.js';
 import { folderOf, Inbox, listHere, send } from './inbox.js';
 
@@ -9,22 +9,22 @@ const many = (count: number, directory = 'd') =>
   Array.from({ length: count }, (_, i) => `${directory}/f${String(i).padStart(3, '0')}`);
 const sentInbox = async (files: readonly string[]) => send(await new Inbox(files).start());
 const count = (inbox: Inbox, status: Entry['status']) => inbox.state.counts()[status];
-const held = (inbox: Inbox) => heldDeletes(inbox.state, 'inbox');
+const massDeletionOf = (inbox: Inbox) => massDeletion(inbox.state, 'inbox');
 
 /** A folder without `onDelete`. */
-const UNSAID = { onDelete: undefined };
+const UNSET = { onDelete: undefined };
 
 describe('the document of a removed file', () => {
-  it('is to be removed when a full scan finds that the file is still not there', async () => {
+  it('is removed after a full scan confirms that the file is absent', async () => {
     const inbox = await sentInbox(['a', 'b']);
     inbox.remove('a');
     await inbox.becomes({ a: 'removing', b: 'accepted' });
     const history = inbox.get('a')?.history.map(({ status }) => status);
     expect(history?.slice(-2)).toEqual(['gone', 'removing']);
-    expect(inbox.said('1 file was removed from "inbox"; its document goes, too')).toBe(1);
+    expect(inbox.logged('1 file was removed from "inbox"; its document goes, too')).toBe(1);
   });
 
-  it('is to be removed when the file went while nothing watched', async () => {
+  it('is removed if the file was removed while no watcher ran', async () => {
     const inbox = await sentInbox(['a', 'b']);
     await inbox.watcher.stop();
     inbox.remove('a');
@@ -32,10 +32,10 @@ describe('the document of a removed file', () => {
     inbox.expect({ a: 'removing', b: 'accepted' });
   });
 
-  it('is to be removed, unless the folder says otherwise, as soon as it is known that the peer is an embedded one', async () => {
+  it('is removed by default as soon as the peer is known to be an embedded one', async () => {
     let isEmbedded: boolean | undefined;
     const inbox = await sentInbox(['a', 'b']);
-    await inbox.start({ folder: UNSAID, isEmbedded: () => isEmbedded });
+    await inbox.start({ folder: UNSET, isEmbedded: () => isEmbedded });
     inbox.remove('a');
     await until(() => inbox.get('a')?.status === 'gone', 'the file is gone');
     await inbox.idle();
@@ -45,7 +45,7 @@ describe('the document of a removed file', () => {
     inbox.expect({ a: 'removing', b: 'accepted' });
   });
 
-  it('is to be removed though the clock was set back a day since the file went, and before a restart', async () => {
+  it('is removed even if the clock was set back a day between the removal of the file and a restart', async () => {
     const inbox = await sentInbox(['a', 'b']);
     await inbox.watcher.stop();
     inbox.remove('a');
@@ -59,40 +59,40 @@ describe('the document of a removed file', () => {
   it.each<[string, (inbox: Inbox) => unknown]>([
     ['the folder keeps documents', (inbox) => inbox.start({ folder: { onDelete: 'keep' } })],
     [
-      'the folder says nothing, and the peer is not an embedded one',
-      (inbox) => inbox.start({ folder: UNSAID, isEmbedded: () => false }),
+      'the folder has no onDelete, and the peer is not an embedded one',
+      (inbox) => inbox.start({ folder: UNSET, isEmbedded: () => false }),
     ],
     [
-      'the folder says nothing, and nobody knows what the peer is',
-      (inbox) => inbox.start({ folder: UNSAID }),
+      'the folder has no onDelete, and the kind of peer is unknown',
+      (inbox) => inbox.start({ folder: UNSET }),
     ],
     [
       'the folder has another URL now',
       (inbox) => inbox.start({ folder: { url: 'https://new.example/' } }),
     ],
     [
-      'the root is away',
+      'the root is missing',
       async (inbox) => {
         inbox.rename('.', '../away');
         await inbox.begin();
       },
     ],
     [
-      'the root is another one',
+      'the root is another directory',
       async (inbox) => {
         inbox.replace();
         await inbox.begin();
       },
     ],
     [
-      'the file is there, and not at rest yet',
+      'the file is back and not at rest yet',
       async (inbox) => {
         inbox.write('a');
         await inbox.begin({ folder: { settle: 60_000 } });
       },
     ],
     [
-      'the file comes back behind the list of a scan',
+      'the file comes back after a scan listed its directory',
       async (inbox) => {
         const listing = async (order: Parameters<typeof listHere>[0]) => {
           const listed = await listHere(order);
@@ -105,7 +105,7 @@ describe('the document of a removed file', () => {
       },
     ],
     [
-      'a new file is not read yet, which may be the same',
+      'a new file that may be the same one is not read yet',
       async (inbox) => {
         inbox.rename('../a', 'c');
         await inbox.begin({ folder: { settle: 60_000 } });
@@ -130,7 +130,7 @@ describe('the document of a removed file', () => {
         await inbox.start({ folders: [...folders, folderOf(inbox.root)] });
       },
     ],
-  ])('is left where it is while %s', async (_, change) => {
+  ])('stays in the peer while %s', async (_, change) => {
     const inbox = await sentInbox(['a', 'b']);
     const known = inbox.get('a');
     if (known?.status !== 'accepted') throw new Error('it was not sent');
@@ -143,7 +143,7 @@ describe('the document of a removed file', () => {
     inbox.expect({ a: 'gone' });
   });
 
-  it('that was never sent is nothing to be removed', async () => {
+  it('is not removed if it was never sent', async () => {
     const inbox = await new Inbox(['a', 'b']).start();
     inbox.remove('a');
     await inbox.becomes({ a: 'gone' });
@@ -151,7 +151,7 @@ describe('the document of a removed file', () => {
     inbox.expect({ a: 'gone' });
   });
 
-  it('of a file that became empty before it went is to be removed, too', async () => {
+  it('is removed if the file became empty before it was removed', async () => {
     const inbox = await sentInbox(['a', 'b']);
     await inbox.start({ folder: { onDelete: 'keep' } });
     inbox.truncate('a');
@@ -162,7 +162,7 @@ describe('the document of a removed file', () => {
     inbox.expect({ a: 'removing' });
   });
 
-  it('is pushed anew when the file is back', async () => {
+  it('is pushed again when the file is back', async () => {
     const inbox = await sentInbox(['a']);
     inbox.write('b');
     inbox.remove('a');
@@ -172,16 +172,20 @@ describe('the document of a removed file', () => {
   });
 });
 
-describe('very many removed files', () => {
+describe('a mass deletion', () => {
   const removeMany = async (files: number, of: number) => {
     const inbox = await sentInbox([...many(files), ...many(of - files, 'rest')]);
     inbox.remove('d');
     return inbox;
   };
-  const isHeld = async (inbox: Inbox) => {
-    await until(() => held(inbox) !== undefined, 'they are held');
+  const awaitsApproval = async (inbox: Inbox) => {
+    await until(() => massDeletionOf(inbox) !== undefined, 'they await approval');
     const example: unknown = expect.stringMatching(/^d\/f/);
-    expect(held(inbox)).toMatchObject({ files: 25, of: 40, examples: [example, example, example] });
+    expect(massDeletionOf(inbox)).toMatchObject({
+      files: 25,
+      of: 40,
+      examples: [example, example, example],
+    });
     expect(count(inbox, 'gone')).toBe(25);
     return inbox;
   };
@@ -189,27 +193,27 @@ describe('very many removed files', () => {
   it.each([
     [20, 20],
     [25, 300],
-  ])('are no more than usual: %i of %i', async (files, of) => {
+  ])('is not the removal of %i files of %i', async (files, of) => {
     const inbox = await removeMany(files, of);
     await inbox.becomes({ 'd/f000': 'removing' });
     await inbox.idle();
     expect(count(inbox, 'removing')).toBe(files);
-    expect(held(inbox)).toBeUndefined();
+    expect(massDeletionOf(inbox)).toBeUndefined();
   });
 
-  it('wait until a person approves it, also across a restart; what goes later is no part of it', async () => {
-    const inbox = await isHeld(await removeMany(25, 40));
-    expect(inbox.said('approve-deletes inbox')).toBe(1);
-    await isHeld(await inbox.start());
+  it('awaits the approval of a person, across a restart too; later removals are not part of it', async () => {
+    const inbox = await awaitsApproval(await removeMany(25, 40));
+    expect(inbox.logged('approve-deletes inbox')).toBe(1);
+    await awaitsApproval(await inbox.start());
     approveDeletes(inbox.state, 'inbox');
     inbox.remove('rest/f000');
     await inbox.becomes({ 'rest/f000': 'gone' });
     await inbox.watcher.rescan();
     expect(count(inbox, 'removing')).toBeGreaterThanOrEqual(25);
-    expect(held(inbox)).toBeUndefined();
+    expect(massDeletionOf(inbox)).toBeUndefined();
   });
 
-  it('are those of one minute: what piled up over many is removed', async () => {
+  it('consists of the files of one minute; files that went over many minutes are removed', async () => {
     const inbox = await sentInbox([...many(40), ...many(25, 'e'), ...many(15, 'rest')]);
     await inbox.watcher.stop();
     inbox.remove('d', 'e');
@@ -222,54 +226,54 @@ describe('very many removed files', () => {
     for (const [i, path] of many(25, 'e').entries()) goneAt(path, now - 300_000 + 2_000 * i);
     await inbox.start({ hints: false });
     expect([count(inbox, 'removing'), count(inbox, 'gone')]).toEqual([40, 25]);
-    expect(held(inbox)).toMatchObject({ files: 25, of: 80 });
+    expect(massDeletionOf(inbox)).toMatchObject({ files: 25, of: 80 });
     inbox.expect({ 'd/f039': 'removing', 'e/f000': 'gone' });
   });
 
-  it('wait no longer when they come back', async () => {
-    const inbox = await isHeld(await removeMany(25, 40));
+  it('ends when files come back', async () => {
+    const inbox = await awaitsApproval(await removeMany(25, 40));
     for (const path of many(10)) inbox.write(path);
     await inbox.becomes({ 'd/f000': 'accepted', 'd/f010': 'removing' });
-    expect(held(inbox)).toBeUndefined();
+    expect(massDeletionOf(inbox)).toBeUndefined();
   });
 
-  it('count as removed where as many others were the same', async () => {
+  it('counts removed files even if as many others had the same content', async () => {
     const files = Object.fromEntries(
       [...many(25), ...many(15, 'rest')].map((path) => [path, 'the same']),
     );
     const inbox = send(await new Inbox(files).start());
     for (const path of many(25).slice(0, 24)) inbox.remove(path);
     inbox.remove('rest');
-    await until(() => held(inbox) !== undefined, 'they are held');
-    expect(held(inbox)).toMatchObject({ files: 38, of: 40 });
+    await until(() => massDeletionOf(inbox) !== undefined, 'they await approval');
+    expect(massDeletionOf(inbox)).toMatchObject({ files: 38, of: 40 });
   });
 
-  it('are not those that are back and not read yet, however long they were gone', async () => {
+  it('does not count files that are back and not read yet, however long they were gone', async () => {
     const inbox = await sentInbox(many(40));
     await inbox.watcher.stop();
     for (const entry of [...inbox.state.entries.all()])
       if (entry.status === 'accepted') inbox.state.put(gone(entry, Date.now() - 3_600_000));
     await inbox.begin({ folder: { settle: 60_000 } });
     await inbox.watcher.rescan();
-    expect(inbox.said('approve-deletes inbox')).toBe(0);
+    expect(inbox.logged('approve-deletes inbox')).toBe(0);
   });
 
-  it('do not count where they only have another name', async () => {
+  it('does not count renamed files', async () => {
     const inbox = await sentInbox(many(40));
     inbox.rename('d', 'e');
     await inbox.becomes({ 'd/f000': 'removing', 'e/f000': 'pending' });
     await inbox.idle();
     expect(count(inbox, 'removing')).toBe(40);
-    expect(held(inbox)).toBeUndefined();
+    expect(massDeletionOf(inbox)).toBeUndefined();
   });
 });
 
-describe('the document of a file that is there and kept out', () => {
+describe('the document of a file that is there and skipped', () => {
   it.each<[string, string, (inbox: Inbox) => void]>([
     ['empty', 'EMPTY', (inbox) => inbox.truncate('a')],
     ['binary', 'NOT_TEXT', (inbox) => inbox.write('a', Uint8Array.of(0, 1, 2, 255, 0))],
     ['too large', 'TOO_LARGE', (inbox) => inbox.write('a', Buffer.alloc(1_048_577, 'a '))],
-  ])('is to be removed when the file became %s', async (_, code, change) => {
+  ])('is removed when the file became %s', async (_, code, change) => {
     const inbox = await sentInbox(['a', 'b']);
     change(inbox);
     await inbox.becomes({ a: 'removing', b: 'accepted' });
@@ -284,7 +288,7 @@ describe('the document of a file that is there and kept out', () => {
   it.each<[string, Partial<FolderConfig>]>([
     ['the folder keeps documents', { onDelete: 'keep' }],
     ['the folder has another URL now', { url: 'https://new.example/' }],
-  ])('is left where it is while %s', async (_, folder) => {
+  ])('stays in the peer while %s', async (_, folder) => {
     const inbox = await sentInbox(['a', 'b']);
     await inbox.start({ folder });
     inbox.truncate('a');
@@ -294,7 +298,7 @@ describe('the document of a file that is there and kept out', () => {
     expect(inbox.get('a')).toMatchObject({ sent: { url: expect.anything() as unknown } });
   });
 
-  it('is removed also where the file was kept out when the watch began', async () => {
+  it('is removed if the file was skipped already when the watch began', async () => {
     const inbox = await sentInbox(['a']);
     await inbox.start({ folder: { onDelete: 'keep' } });
     inbox.truncate('a');
@@ -303,7 +307,7 @@ describe('the document of a file that is there and kept out', () => {
     inbox.expect({ a: 'removing' });
   });
 
-  it('goes on being removed while the file changes and is kept out, and when it is removed itself', async () => {
+  it('stays in removal while the skipped file changes, and when the file is removed', async () => {
     const inbox = await sentInbox(['a', 'b']);
     inbox.truncate('a');
     await inbox.becomes({ a: 'removing' });
@@ -315,7 +319,7 @@ describe('the document of a file that is there and kept out', () => {
     await inbox.becomes({ a: 'removing' });
   });
 
-  it('is pushed anew when the file is text again, and the file is skipped when its document is removed', async () => {
+  it('is pushed again when the file is text again; once the document is removed, the file is skipped', async () => {
     const inbox = await sentInbox(['a', 'b']);
     inbox.truncate('a');
     inbox.truncate('b');
@@ -331,19 +335,19 @@ describe('the document of a file that is there and kept out', () => {
     await inbox.becomes({ b: 'pending' });
   });
 
-  it('waits for a person where very many files became empty at once', async () => {
+  it('awaits approval if very many files became empty at once', async () => {
     const inbox = await sentInbox(many(40));
     for (const path of many(25)) inbox.truncate(path);
-    await until(() => held(inbox) !== undefined, 'they are held');
-    expect(held(inbox)).toMatchObject({ files: 25, of: 40 });
+    await until(() => massDeletionOf(inbox) !== undefined, 'they await approval');
+    expect(massDeletionOf(inbox)).toMatchObject({ files: 25, of: 40 });
     expect(count(inbox, 'skipped')).toBe(25);
     for (const path of many(10)) inbox.write(path);
     await inbox.becomes({ 'd/f000': 'accepted', 'd/f010': 'removing' });
   });
 });
 
-describe('a rule that keeps a file out of which the peer has a document', () => {
-  it('removes nothing, and what was sent stays known until the file is taken again', async () => {
+describe('a rule that excludes a file with a document in the peer', () => {
+  it('removes nothing, and the record of the document stays until the file is taken again', async () => {
     const inbox = await sentInbox(['a', 'd/b', 'c']);
     inbox.write('never-sent');
     await inbox.becomes({ 'never-sent': 'pending' });

@@ -23,7 +23,7 @@ const HOUR = 3_600_000;
 const NOBODY = 65_534;
 const isRoot = process.getuid?.() === 0;
 
-/** From here on a mode of 000 means something, also where the tests run as root. */
+/** Drops the rights of root, so that a mode of 000 takes effect. */
 function dropRights(path: string): void {
   if (!isRoot) return;
   for (let above = dirname(path); above !== '/tmp' && above !== '/'; above = dirname(above))
@@ -31,15 +31,15 @@ function dropRights(path: string): void {
   process.seteuid?.(NOBODY);
 }
 
-/** Takes them up again, and lets everybody read a path. */
+/** Restores the rights of root, and lets everybody read a path. */
 function regainRights(path: string): void {
   if (isRoot) process.seteuid?.(0);
   chmodSync(path, 0o755);
 }
 
 /**
- * The same, but where the tests run as root nothing of the file changes: it is only the reader who
- * may read it now.
+ * Makes a path readable. If the tests run as root, the file does not change: the reader gets the
+ * right back.
  */
 function regainRightsUnseen(path: string): void {
   if (isRoot) process.seteuid?.(0);
@@ -55,8 +55,8 @@ function shaOf(content: string): string {
   return createHash('sha256').update(content).digest('hex');
 }
 
-describe('what happens to a file', () => {
-  it('is known from what was there at the start: its content, collection and URL, and it is only read', async () => {
+describe('a file', () => {
+  it('that is there at the start becomes pending with its hash, collection and URL, and is only read', async () => {
     const inbox = new Inbox({ 'a.txt': 'one', 'deep/er/b.txt': 'two' });
     const stat = () => {
       const { mtimeMs, ctimeMs, mode, size } = statSync(inbox.at('a.txt'));
@@ -76,7 +76,7 @@ describe('what happens to a file', () => {
     expect(readFileSync(inbox.at('a.txt'), 'utf8')).toBe('one');
   });
 
-  it('is seen: rewrites of the same size, replacements, and removals of files and directories', async () => {
+  it('is followed through rewrites of the same size, replacements and removals', async () => {
     const inbox = await new Inbox({
       a: '1111',
       b: '1111',
@@ -97,7 +97,7 @@ describe('what happens to a file', () => {
     inbox.expect({ stays: 'pending', '.b.new': undefined });
   });
 
-  it('is followed through a rename of its directory, which is watched at its new place', async () => {
+  it('is followed through a rename of its directory, which gets a watch at its new path', async () => {
     const inbox = await new Inbox(['old/sub/a.txt']).start();
     inbox.rename('old', 'new');
     await inbox.becomes({ 'old/sub/a.txt': 'gone', 'new/sub/a.txt': 'pending' });
@@ -119,7 +119,7 @@ describe('what happens to a file', () => {
     expect(inbox.get('a.txt', 'other')).toMatchObject({ url: `${url}a.txt`, collection: 'other' });
   });
 
-  it('is seen of each of 5,000 that appear in 500 new nested directories', async () => {
+  it('is found in each of 500 new nested directories with 5,000 files', async () => {
     const inbox = await new Inbox().start();
     let directory = '';
     for (let d = 0; d < 500; d += 1) {
@@ -132,7 +132,7 @@ describe('what happens to a file', () => {
     expect(inbox.folder.directoriesWatched).toBe(501);
   });
 
-  it('is not read again after a restart where it looks the same, and at a touch keeps its status', async () => {
+  it('is not read again after a restart if its stat is unchanged, and keeps its status at a touch', async () => {
     const inbox = await new Inbox(['a', 'b', 'c']).start();
     const changes: string[] = [];
     inbox.state.onChange((_after, _before, { path }) => void changes.push(path));
@@ -148,7 +148,7 @@ describe('what happens to a file', () => {
     expect(inbox.get('a')).toMatchObject({ status: 'pending', history });
   });
 
-  it('that a directory took the place of is its end, and the other way round', async () => {
+  it('is gone when a directory takes its place, and a directory when a file does', async () => {
     const inbox = await new Inbox(['was-file', 'was-directory/a/b']).start();
     inbox.remove('was-file', 'was-directory');
     inbox.write('was-file/x');
@@ -158,7 +158,7 @@ describe('what happens to a file', () => {
     inbox.expect({ 'was-file': 'gone', 'was-directory/a/b': 'gone' });
   });
 
-  it('that is away with its directory and back is as before, at any depth, and so are the rules there', async () => {
+  it('that comes back with its directory is as before at any depth, and so are the rules there', async () => {
     const inbox = await new Inbox({
       'a/b/c/x.txt': 'x',
       'a/b/.peersyncignore': '*.secret\n',
@@ -177,7 +177,7 @@ describe('what happens to a file', () => {
     inbox.expect({ 'a/b/x.secret': undefined });
   });
 
-  it('is committed with others, and tried again by itself where that failed, which is said once', async () => {
+  it('is committed together with others; a failed commit is logged once and repeated', async () => {
     const inbox = new Inbox(Array.from({ length: 100 }, (_, i) => `f${i}`));
     const state = await State.open(temporaryDirectory(), { clock: systemClock, log: inbox.log });
     let commits = 0;
@@ -195,7 +195,7 @@ describe('what happens to a file', () => {
     inbox.write('more');
     const before = commits;
     await until(() => commits > before, 'it is tried again');
-    expect(inbox.said('error: What changed on disk cannot be recorded: disk full')).toBe(1);
+    expect(inbox.logged('error: Changes of the folders cannot be recorded: disk full')).toBe(1);
     isFull = false;
     await until(() => isSaved, 'all is on disk');
     await inbox.idle();
@@ -211,9 +211,9 @@ describe('what happens to a file', () => {
 });
 
 describe('a file that is being written', () => {
-  it('counts once, when it is whole; and of rules half of it lets nothing through', async () => {
+  it('is read once, when it is complete; a half-written ignore file lets nothing through', async () => {
     const inbox = new Inbox({ '.peersyncignore': 'secret*\n', 'secret.txt': 'x' });
-    // It is written again before it was at rest, on a machine however busy.
+    // However busy the machine is, the file is written again before it is at rest.
     await inbox.start({ folder: { settle: 3_000 } });
     const versions: unknown[] = [];
     inbox.state.onChange(
@@ -232,7 +232,7 @@ describe('a file that is being written', () => {
     expect(versions).toEqual([['slow.log', shaOf(whole)]]);
   });
 
-  it('is read once more where that happened while what it was is on its way from the reader', async () => {
+  it('is read once more if it was written while the result of the first read was on its way', async () => {
     const answers = gate();
     let reads = 0;
     const inbox = new Inbox({ 'a.txt': 'one' });
@@ -250,12 +250,12 @@ describe('a file that is being written', () => {
     inbox.write('b.txt');
     await inbox.long('b.txt');
     answers.open();
-    await until(() => inbox.get('a.txt')?.version.size === 7, 'what it is now is known');
+    await until(() => inbox.get('a.txt')?.version.size === 7, 'the new content is known');
   });
 });
 
-describe('a file is at rest, as its history has it,', () => {
-  /** When it had not changed for long enough, was at rest as its history has it, and was found. */
+describe('the history of a file says that it came to rest', () => {
+  /** Returns when a file was unchanged for `settle`, at rest by its history, and found. */
   async function times(inbox: Inbox, path: string) {
     await inbox.becomes({ [path]: 'pending' });
     const { history = [], since = 0 } = inbox.get(path) ?? {};
@@ -263,7 +263,7 @@ describe('a file is at rest, as its history has it,', () => {
     return { settled, at: history.at(-1)?.at ?? 0, found: since };
   }
 
-  it('once it had not changed for settle, however late it was found', async () => {
+  it('when it was unchanged for settle, however late it was found', async () => {
     const inbox = await new Inbox().start({ hints: false });
     inbox.write('a.txt');
     await inbox.long('a.txt');
@@ -273,7 +273,7 @@ describe('a file is at rest, as its history has it,', () => {
     expect(found).toBeGreaterThan(at);
   });
 
-  it('not before it was watched: an old file counts from when the watch began', async () => {
+  it('not before its watch began', async () => {
     const inbox = new Inbox(['a.txt']);
     await inbox.long('a.txt');
     const began = systemClock.now();
@@ -283,7 +283,7 @@ describe('a file is at rest, as its history has it,', () => {
     expect(at).toBeLessThanOrEqual(found);
   });
 
-  it('when it came, where it came with its directory; by its own times, where it was moved or written itself', async () => {
+  it('when it came with its directory; or by its own times, if the file itself was moved or written', async () => {
     const inbox = await new Inbox().start();
     for (const path of ['../made/deep/a.txt', '../moved.txt']) {
       inbox.write(path);
@@ -303,7 +303,7 @@ describe('a file is at rest, as its history has it,', () => {
     }
   });
 
-  it('when a rule that kept it out is no more', async () => {
+  it('when the rule that excluded it was removed', async () => {
     const inbox = await new Inbox({ '.peersyncignore': '*.txt\n', 'a.txt': 'a' }).start();
     await inbox.long('a.txt');
     await inbox.rescan();
@@ -313,7 +313,7 @@ describe('a file is at rest, as its history has it,', () => {
   });
 
   it.each([HOUR, -HOUR])(
-    'as late, where somebody set the clock by %d ms meanwhile',
+    'at the same time if somebody sets the clock by %d ms meanwhile',
     async (byMs) => {
       let aheadMs = 0;
       const clock: Clock = { ...systemClock, now: () => systemClock.now() - aheadMs };
@@ -321,13 +321,13 @@ describe('a file is at rest, as its history has it,', () => {
       aheadMs = byMs;
       inbox.write('a.txt');
       const { settled, at } = await times(inbox, 'a.txt');
-      // Time may pass between two looks at the two clocks, but not an hour.
+      // Time passes between reading the two clocks, but not an hour.
       expect(Math.abs(at + byMs - settled)).toBeLessThan(HOUR / 2);
     },
   );
 });
 
-describe('a file is kept out', () => {
+describe('a file is skipped', () => {
   it('while it is empty', async () => {
     const inbox = await new Inbox({ 'a.txt': '' }).start();
     expect(inbox.get('a.txt')).toMatchObject({ status: 'skipped', failure: { code: 'EMPTY' } });
@@ -337,7 +337,7 @@ describe('a file is kept out', () => {
     await inbox.becomes({ 'a.txt': 'skipped' });
   });
 
-  it('while it is over the limit of the configuration', async () => {
+  it('while it is larger than the limit of its folder', async () => {
     const inbox = await new Inbox({ 'a.txt': 'x'.repeat(2_000) }).start({
       folder: { maxFileSize: 1_000 },
     });
@@ -352,7 +352,7 @@ describe('a file is kept out', () => {
     inbox.expect({ 'a.txt': 'skipped' });
   });
 
-  it('while the peer cannot take it, without being read again', async () => {
+  it('while the peer does not take its encoding, and is not read again for that', async () => {
     const inbox = await new Inbox({ picture: Buffer.of(0x89, 0x50, 0x00) }).start();
     const entry = inbox.get('picture');
     expect(entry).toMatchObject({ status: 'skipped', failure: { code: 'NOT_TEXT' } });
@@ -372,7 +372,7 @@ describe('a file is kept out', () => {
     });
   });
 
-  it('by a rule that is new, and then nothing is remembered of it; another URL and collection it gets at once', async () => {
+  it('by a new rule, which drops its record; a file with a new URL and collection is pending at once', async () => {
     const inbox = await new Inbox(['a.txt', 'd/e/b.txt', 'c.txt']).start();
     const sha256 = inbox.sha('c.txt');
     chmodSync(inbox.at('c.txt'), 0o644);
@@ -380,7 +380,7 @@ describe('a file is kept out', () => {
     await inbox.start({ folder: { ignore: ['a.txt', 'd/'], collection: 'other', url } });
     expect(inbox.paths()).toEqual(['c.txt']);
     expect(
-      inbox.said('inbox/a.txt is skipped from now on: ignore pattern "a.txt" of folder "inbox"'),
+      inbox.logged('inbox/a.txt is skipped from now on: ignore pattern "a.txt" of folder "inbox"'),
     ).toBe(1);
     const destination = { collection: 'other', url: `${url}c.txt` };
     expect(inbox.get('c.txt')).toMatchObject({
@@ -392,7 +392,7 @@ describe('a file is kept out', () => {
 });
 
 describe('a file that cannot be read', () => {
-  it('is quarantined, said once, and taken as soon as it can', async () => {
+  it('is quarantined, logged once, and taken as soon as it can be read', async () => {
     const inbox = new Inbox(['secret.txt']);
     const path = inbox.at('secret.txt');
     chmodSync(path, 0o000);
@@ -406,12 +406,12 @@ describe('a file that cannot be read', () => {
     });
     await inbox.rescan();
     expect(inbox.get('secret.txt')).toStrictEqual(entry);
-    expect(inbox.said(`warn: quarantined inbox/secret.txt: ${message} Give`)).toBe(1);
+    expect(inbox.logged(`warn: quarantined inbox/secret.txt: ${message} Give`)).toBe(1);
     regainRights(path);
     await inbox.becomes({ 'secret.txt': 'pending' });
   });
 
-  it('is tried again when it is asked for, though nothing of it changed', async () => {
+  it('is read again on request, even if its stat did not change', async () => {
     const inbox = new Inbox(['secret.txt']);
     const path = inbox.at('secret.txt');
     chmodSync(path, isRoot ? 0o600 : 0o000);
@@ -423,7 +423,7 @@ describe('a file that cannot be read', () => {
     inbox.expect({ 'secret.txt': 'pending' });
   });
 
-  it("is quarantined with a reason that is not the system's, too, and tried again by every scan", async () => {
+  it('is quarantined for an error that is not of the system too, and read again by every scan', async () => {
     vi.spyOn(EncodingDetector.prototype, 'write').mockImplementationOnce(() => {
       throw new Error('no such luck');
     });
@@ -436,7 +436,7 @@ describe('a file that cannot be read', () => {
 });
 
 describe('a directory', () => {
-  it('that cannot be listed is a problem, and what is in it stays as it was', async () => {
+  it('that cannot be listed is a problem, and the records of its files stay', async () => {
     const inbox = await new Inbox(['d/a.txt']).start();
     const path = inbox.at('d');
     chmodSync(path, 0o000);
@@ -451,7 +451,7 @@ describe('a directory', () => {
     await inbox.becomes({ 'd/b.txt': 'pending' });
   });
 
-  it('whose rules cannot be read is entered by a scan when they can, though their file did not change', async () => {
+  it('with an unreadable ignore file is entered once that can be read, even if its stat did not change', async () => {
     const inbox = new Inbox({ 'd/.peersyncignore': '*.log\n', 'd/a.log': 'a', 'd/b.txt': 'b' });
     const path = inbox.at('d/.peersyncignore');
     chmodSync(path, isRoot ? 0o600 : 0o000);
@@ -472,7 +472,7 @@ describe('a directory', () => {
 });
 
 describe('a name', () => {
-  it('of any kind is taken and followed', async () => {
+  it('with any characters is taken and followed', async () => {
     const odd = [
       'with space',
       'ümläut',
@@ -505,7 +505,7 @@ describe('a name', () => {
     ['file', (path: Buffer) => writeFileSync(path, 'x')],
     ['directory', (path: Buffer) => mkdirSync(path)],
   ])(
-    'of a %s that is not valid UTF-8 is a problem, said once, until it is gone',
+    'of a %s that is not valid UTF-8 is a problem, logged once, until it is gone',
     async (_, make) => {
       const inbox = new Inbox();
       const path = Buffer.concat([Buffer.from(inbox.at('caf')), Buffer.of(0xe9)]);
@@ -518,7 +518,7 @@ describe('a name', () => {
         failure: { code: 'NAME_NOT_UTF8' },
       };
       expect(inbox.watcher.problems()).toMatchObject([problem]);
-      expect(inbox.said('The name is not valid UTF-8')).toBe(1);
+      expect(inbox.logged('The name is not valid UTF-8')).toBe(1);
       rmSync(path, { recursive: true });
       await inbox.rescan();
       expect(inbox.watcher.problems()).toEqual([]);
@@ -528,11 +528,11 @@ describe('a name', () => {
     },
   );
 
-  it('200 levels deep is taken, and a path beyond what the system allows is a problem', async () => {
+  it('200 levels deep is taken, and a path longer than the system allows is a problem', async () => {
     const deep = `${Array.from({ length: 200 }, (_, i) => `d${i}`).join('/')}/f`;
     const inbox = new Inbox([deep]);
     const name = 'n'.repeat(250);
-    // The shell gives up where the path gets too long, which is far enough.
+    // The shell stops when the path is too long, which is far enough.
     const dig = `while mkdir ${name} && cd ${name}; do :; done`;
     execFileSync('sh', ['-c', dig], { cwd: inbox.root, stdio: 'ignore' });
     await inbox.start();
@@ -542,12 +542,12 @@ describe('a name', () => {
   });
 });
 
-describe('of files whose paths differ only in their Unicode form', () => {
+describe('among files whose paths differ only in their Unicode form,', () => {
   const NFC = 'Größe/für alle.md'.normalize('NFC');
   const NFD = NFC.normalize('NFD');
   const MIXED = `${'Größe'.normalize('NFD')}/${'für alle.md'.normalize('NFC')}`;
 
-  it('one has the document, and the others wait in quarantine with a reason', async () => {
+  it('one owns the document, and the others are quarantined with a reason', async () => {
     const inbox = await new Inbox([NFC]).start();
     inbox.write(NFD);
     inbox.write(MIXED);
@@ -556,7 +556,7 @@ describe('of files whose paths differ only in their Unicode form', () => {
     expect(inbox.get(NFD)).toMatchObject({ failure: { code: 'SAME_DOCUMENT', message } });
   });
 
-  it('one waits also where its name and that of the other stand in one directory of a third form', async () => {
+  it('one is quarantined even if the names of both stand in a directory of a third form', async () => {
     const [above, below] = [NFC, NFD].map((path) => path.split('/')[0]);
     const [first, second] = [`${above}/${below}/${below}/a.md`, `${above}/${above}/${below}/a.md`];
     const inbox = await new Inbox([first]).start();
@@ -564,7 +564,7 @@ describe('of files whose paths differ only in their Unicode form', () => {
     await inbox.becomes({ [first]: 'pending', [second]: 'quarantined' });
   });
 
-  it('one that came at the same time waits too', async () => {
+  it('one is quarantined if both came at the same time', async () => {
     const inbox = await new Inbox([NFD, NFC]).start({ hints: false });
     expect(inbox.state.counts()).toMatchObject({ pending: 1, quarantined: 1 });
   });
@@ -573,7 +573,7 @@ describe('of files whose paths differ only in their Unicode form', () => {
     ['is removed', (inbox: Inbox) => inbox.remove(NFD)],
     ['becomes empty', (inbox: Inbox) => inbox.truncate(NFD)],
     ['gets another name', (inbox: Inbox) => inbox.rename(NFD, `${NFD}.old`)],
-  ])('one that waits is taken when the other %s', async (_, free) => {
+  ])('a quarantined one is taken when the other %s', async (_, free) => {
     const inbox = await new Inbox([NFD]).start();
     inbox.write(NFC);
     await inbox.becomes({ [NFC]: 'quarantined' });
@@ -582,7 +582,7 @@ describe('of files whose paths differ only in their Unicode form', () => {
     expect(inbox.status(NFD)).not.toBe('pending');
   });
 
-  it('one that waits is taken when the other went while nobody watched, and not before', async () => {
+  it('a quarantined one is taken after a restart if the other was removed meanwhile', async () => {
     const inbox = await new Inbox([NFD]).start({ hints: false });
     inbox.write(NFC);
     await inbox.rescan();
@@ -595,8 +595,8 @@ describe('of files whose paths differ only in their Unicode form', () => {
   });
 });
 
-describe('what is no regular file', () => {
-  it('is left alone: pipes, and links where they are not followed', async () => {
+describe('a path that is no regular file', () => {
+  it('is left alone if it is a pipe, or a link that is not followed', async () => {
     const inbox = new Inbox(['real/a.txt']);
     execFileSync('mkfifo', [inbox.at('pipe')]);
     inbox.link('real', 'link');
@@ -608,7 +608,7 @@ describe('what is no regular file', () => {
     expect(inbox.watcher.problems()).toEqual([]);
   });
 
-  it('ends an item whose file it replaced', async () => {
+  it('makes the file that it replaced gone', async () => {
     const inbox = await new Inbox(['a', 'd/b']).start();
     inbox.remove('a');
     execFileSync('mkfifo', [inbox.at('a')]);
@@ -617,7 +617,7 @@ describe('what is no regular file', () => {
     await inbox.becomes({ a: 'gone', 'd/b': 'gone' });
   });
 
-  it('is followed if asked, where a link stays inside the folder and is no loop', async () => {
+  it('is followed with followSymlinks if it is a link that stays inside the folder and is no loop', async () => {
     const inbox = new Inbox(['real/a.txt', 'real/sub/b.txt', '../outside/secret.txt']);
     const outside = join(inbox.root, '../outside');
     for (const [target, path] of [

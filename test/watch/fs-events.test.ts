@@ -17,14 +17,14 @@ import { afterwards } from '../support/afterwards.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 
-/** What takes seconds is over at once. */
+/** A clock on which seconds pass at once. */
 const fastClock: Clock = {
   ...systemClock,
   after: (ms, fn, options) => systemClock.after(ms / 20, fn, options),
 };
 
-/** Events below a new directory that has these directories; paths are relative to it. */
-function setUp(mostByChokidar?: number, ...directories: readonly string[]) {
+/** Opens events below a new directory with these subdirectories. Paths are relative to it. */
+function setUp(maxByChokidar?: number, ...directories: readonly string[]) {
   const root = temporaryDirectory();
   const at = (path: string) => join(root, path);
   for (const path of directories) mkdirSync(at(path));
@@ -32,7 +32,7 @@ function setUp(mostByChokidar?: number, ...directories: readonly string[]) {
   const events = new DirectoryEvents(
     (directory, name) => seen.push([directory, name]),
     fastClock,
-    mostByChokidar,
+    maxByChokidar,
   );
   afterwards('test', () => events.close());
   const watch = (path: string) => events.watch(at(path));
@@ -48,11 +48,11 @@ afterEach(() => void vi.restoreAllMocks());
 describe.each([
   ['of chokidar', 1_000],
   ['of the system itself', 0],
-])('fs events %s', (_, mostByChokidar) => {
-  it('name what changes in a directory from the moment that it is watched; that watch stays', async () => {
-    const { at, events, watch, names, named, write } = setUp(mostByChokidar, 'same');
+])('fs events %s', (_, maxByChokidar) => {
+  it('name each change in a directory from the moment that its watch is open', async () => {
+    const { at, events, watch, names, named, write } = setUp(maxByChokidar, 'same');
     expect(await watch('same')).toBe('watched');
-    // An entry of the same name, as which an event of the directory itself would come.
+    // An event of the directory itself would carry this name too.
     write('same/same');
     await named('same', 'same');
     appendFileSync(at('same/same'), 'y');
@@ -62,8 +62,8 @@ describe.each([
     expect(names('same')).not.toContain(undefined);
   });
 
-  it('give up a directory that was moved, and all below it', async () => {
-    const { at, events, watch, names } = setUp(mostByChokidar, 'd', 'd/e');
+  it('close the watches on a directory that was moved, and on all below it', async () => {
+    const { at, events, watch, names } = setUp(maxByChokidar, 'd', 'd/e');
     for (const path of ['', 'd', 'd/e']) await watch(path);
     expect(events.watched).toBe(3);
     renameSync(at('d'), at('moved'));
@@ -71,8 +71,8 @@ describe.each([
     expect(names('')).toEqual(expect.arrayContaining(['d', 'moved']));
   });
 
-  it('watch a directory that took the place of another', async () => {
-    const { at, events, watch, named, write } = setUp(mostByChokidar);
+  it('open a watch on a directory that took the place of another', async () => {
+    const { at, events, watch, named, write } = setUp(maxByChokidar);
     for (let i = 0; i < 20; i += 1) {
       mkdirSync(at('d'));
       expect(await watch('d')).toBe('watched');
@@ -84,8 +84,8 @@ describe.each([
     await until(() => events.watched === 0, 'nothing is watched');
   });
 
-  it('are the same however often they are asked for, and begin anew after they were given up', async () => {
-    const { at, events, watch } = setUp(mostByChokidar);
+  it('share one watch for all requests, and open a new one after it was closed', async () => {
+    const { at, events, watch } = setUp(maxByChokidar);
     const answers = await Promise.all(Array.from({ length: 20 }, () => watch('')));
     expect(new Set(answers)).toEqual(new Set(['watched']));
     expect(events.watched).toBe(1);
@@ -94,8 +94,8 @@ describe.each([
     expect(await watch('')).toBe('watched');
   });
 
-  it('watch nothing any more once they are closed, which would keep the process alive', async () => {
-    const { events, watch } = setUp(mostByChokidar, 'd');
+  it('open no watch once they are closed, because it would keep the process alive', async () => {
+    const { events, watch } = setUp(maxByChokidar, 'd');
     await watch('');
     const [, late] = await Promise.all([events.close(), watch('d')]);
     expect([late, await watch('')]).toEqual(['CLOSED', 'CLOSED']);
@@ -103,7 +103,7 @@ describe.each([
   });
 });
 
-it('a directory that becomes a file just when it is opened holds nothing up, and is watched when it is one again', async () => {
+it('a directory that becomes a file while its watch opens blocks nothing, and is watched when it is one again', async () => {
   const directories = Array.from({ length: 40 }, (_, i) => `d${i}`);
   const { at, events, watch, named, write } = setUp(undefined, ...directories);
   const answers = directories.map(async (path, i) => {
@@ -141,7 +141,7 @@ describe('a large directory', () => {
     expect(listed).not.toHaveBeenCalled();
   });
 
-  it('is watched without a gap when it grew since it was first watched, and so is all below it', async () => {
+  it('that grew gets another watch without a gap, and those below it stay', async () => {
     const { at, events, watch, named, write } = setUp(undefined, 'd', 'd/e');
     const isFine = () => events.watches(at('d'), lstatSync(at('d')));
     for (const path of ['', 'd', 'd/e']) await watch(path);
@@ -157,11 +157,11 @@ describe('a large directory', () => {
     write('d/e/b');
     await named('d/e', 'b');
     renameSync(at('d'), at('moved'));
-    await until(() => events.watched === 1, 'what was below it is given up');
+    await until(() => events.watched === 1, 'the watches below it are closed');
   });
 });
 
-it('a directory that the system cannot watch is said with the code of the system', async () => {
+it('a directory that the system cannot watch is reported with the code of the system', async () => {
   const { events, watch } = setUp(0);
   expect(await watch('none')).toBe('ENOENT');
   expect(events.watched).toBe(0);

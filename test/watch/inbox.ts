@@ -23,6 +23,7 @@ import {
   type Sent,
 } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';
+import type { ReadMode } from '../../src/watch/debouncer.js';
 import { type List, list } from '../../src/watch/lister.js';
 import {
   type FolderStatus,
@@ -66,25 +67,25 @@ export function refusesBinary(encoding: Encoding): Failure | undefined {
 export const listHere: List = async (order) => list(order);
 
 interface Options extends Partial<WatcherOptions> {
-  /** What is otherwise with the one folder. */
+  /** Changes to the configuration of the one folder. */
   readonly folder?: Partial<FolderConfig>;
 }
 
 type Status = Entry['status'] | undefined;
 
 /**
- * A folder on disk, a real state and a watcher over them; everything ends with the test. Paths are
+ * A folder on disk with a real state and a watcher. Everything ends with the test. Paths are
  * relative to the folder.
  */
 export class Inbox {
   readonly root = join(temporaryDirectory(), 'inbox');
-  /** What was logged, as `level: message`. */
+  /** The lines of the log, as `level: message`. */
   readonly lines: string[] = [];
   readonly log: Logger;
   #state: State | undefined;
   #watcher: Watcher | undefined;
 
-  /** @param files their contents by path, or their paths */
+  /** @param files the contents of the files by path, or only the paths */
   constructor(files: Readonly<Record<string, string | Uint8Array>> | readonly string[] = []) {
     mkdirSync(this.root);
     const say = (level: string) => (_: object, message: string) =>
@@ -98,16 +99,14 @@ export class Inbox {
     });
   }
 
-  /**
-   * Begins to watch, or anew with the state so far, and resolves when all that is there is known.
-   */
+  /** Starts a watcher, the second time with the state so far. Resolves when all files are known. */
   async start(options: Options = {}): Promise<this> {
     await this.begin(options);
     await this.idle();
     return this;
   }
 
-  /** The same, without waiting for the first scan. */
+  /** Starts a watcher without waiting for the first scan. */
   async begin({ folder, ...options }: Options = {}): Promise<void> {
     const { log } = this;
     const { clock = systemClock } = options;
@@ -140,12 +139,12 @@ export class Inbox {
     return this.#state;
   }
 
-  /** How its watch stands. */
+  /** The status of the folder. */
   get folder(): Partial<FolderStatus> {
     return this.watcher.status()[0] ?? {};
   }
 
-  /** Where a path is. */
+  /** The absolute path of a path. */
   at(path: string): string {
     return join(this.root, path);
   }
@@ -168,15 +167,12 @@ export class Inbox {
     for (const path of paths) rmSync(this.at(path), { recursive: true });
   }
 
-  /** `..` leads out of the folder. */
+  /** Renames a path; `..` leads out of the folder. */
   rename(from: string, to: string): void {
     renameSync(this.at(from), this.at(to));
   }
 
-  /**
-   * Another directory takes the place of the folder's. It is made before that goes, so that it is
-   * another inode.
-   */
+  /** Replaces the folder's directory by another one with another inode. */
   replace(files: Readonly<Record<string, string>> = {}): void {
     this.write('../new/file');
     this.remove('../new/file');
@@ -190,7 +186,7 @@ export class Inbox {
     symlinkSync(target, this.at(path));
   }
 
-  /** Resolves when a file has long been at rest. */
+  /** Resolves when a file has been at rest for a while. */
   async long(path: string): Promise<void> {
     await until(
       () => Date.now() - statSync(this.at(path)).ctimeMs > 2 * SETTLE_MS,
@@ -202,7 +198,7 @@ export class Inbox {
     await this.watcher.idle();
   }
 
-  /** Scans everything, and resolves when all that was found is known. */
+  /** Scans everything. Resolves when all that was found is in state. */
   async rescan(folder?: string): Promise<ScanReport | undefined> {
     const [report] = await this.watcher.rescan(folder);
     await this.idle();
@@ -210,8 +206,8 @@ export class Inbox {
   }
 
   /** Looks at a path as if an event had named it. */
-  async look(path: string, isAsked?: boolean): Promise<void> {
-    this.watcher.lookSoon({ folder: 'inbox', path }, isAsked);
+  async look(path: string, read?: ReadMode): Promise<void> {
+    this.watcher.lookSoon({ folder: 'inbox', path }, read);
     await this.idle();
   }
 
@@ -228,32 +224,32 @@ export class Inbox {
     return version !== undefined && 'sha256' in version ? version.sha256 : undefined;
   }
 
-  /** The paths that state knows of any kind. */
+  /** The paths of all records of state. */
   paths(): string[] {
     return [...this.state.entries.all()].map(({ path }) => path).sort();
   }
 
-  /** Resolves when all of these have these statuses. */
+  /** Resolves when all of these files have these statuses. */
   async becomes(expected: Readonly<Record<string, Status>>): Promise<void> {
     const isSo = () =>
       Object.entries(expected).every(([path, status]) => this.status(path) === status);
     await until(isSo, `the files are ${JSON.stringify(expected)}`);
   }
 
-  /** Resolves when the watch of the folder stands so. */
-  async stands(state: FolderStatus['state'], code?: string): Promise<void> {
+  /** Resolves when the folder has this state and failure. */
+  async reaches(state: FolderStatus['state'], code?: string): Promise<void> {
     const isSo = () => this.folder.state === state && this.folder.failure?.code === code;
     await until(isSo, `the folder is ${state} ${code}`);
   }
 
-  /** Expects all of these to have these statuses. */
+  /** Expects all of these files to have these statuses. */
   expect(expected: Readonly<Record<string, Status>>): void {
     const found = Object.keys(expected).map((path) => [path, this.status(path)]);
     expect(Object.fromEntries(found)).toEqual(expected);
   }
 
-  /** How many lines of the log hold a text. */
-  said(part: string): number {
+  /** Counts the lines of the log that contain a text. */
+  logged(part: string): number {
     return this.lines.filter((line) => line.includes(part)).length;
   }
 }
@@ -263,7 +259,7 @@ export function sentOf({ version, url, collection }: PendingItem): Sent {
   return { sha256, size, digest: sha256, url, collection, at: 1 };
 }
 
-/** The peer took everything that was to be pushed. */
+/** Marks every pending item as accepted by the peer. */
 export function send(inbox: Inbox): Inbox {
   for (const entry of [...inbox.state.entries.all()])
     if (entry.status === 'pending') inbox.state.put(accepted(entry, sentOf(entry), entry.since));

@@ -31,10 +31,10 @@ async function problemIs(inbox: Inbox, code: string | undefined): Promise<void> 
 }
 
 describe.skipIf(!canMount)(
-  'a file system that is mounted below the root (skipped where nothing can be mounted)',
+  'a file system that is mounted below the root (skipped if nothing can be mounted)',
   () => {
     it.each([true, false])(
-      'and goes away keeps its items, is said once, and goes on when it is back; with events: %s',
+      'keeps its items while it is away, is logged once, and continues when it is back; with events: %s',
       async (hints) => {
         const { inbox, store, mountDisk, unmount } = withDisk();
         await inbox.start({ hints });
@@ -44,7 +44,7 @@ describe.skipIf(!canMount)(
         expect(inbox.watcher.problems()).toMatchObject([
           { folder: 'inbox', path: inbox.at('disk') },
         ]);
-        // What is put below the mount point is not taken, and the rest of the folder goes on.
+        // A file in the empty mount point is not taken. The rest of the folder continues.
         inbox.write('disk/stray.txt');
         inbox.write('own.txt', 'more');
         inbox.remove('disk/stray.txt');
@@ -67,7 +67,7 @@ describe.skipIf(!canMount)(
           'disk/deep/b.txt': 'pending',
         });
         inbox.expect({ 'own.txt': 'pending' });
-        expect(inbox.said('warn: ')).toBe(1);
+        expect(inbox.logged('warn: ')).toBe(1);
       },
     );
 
@@ -81,7 +81,7 @@ describe.skipIf(!canMount)(
           inbox.write('disk');
         },
       ],
-    ])('and is away at the start, with %s in its place, keeps its items', async (_, change) => {
+    ])('keeps its items if it is away at the start, with %s in its place', async (_, change) => {
       const { inbox, store, unmount } = withDisk();
       await inbox.start();
       await inbox.watcher.stop();
@@ -92,7 +92,7 @@ describe.skipIf(!canMount)(
       await problemIs(inbox, 'MOUNT_AWAY');
       rmSync(inbox.at('disk'), { recursive: true, force: true });
       mkdirSync(inbox.at('disk'));
-      // It is the same by its files where a device has another number since.
+      // A device with another number is recognised by the files on it.
       mkdirSync(inbox.at('../other'));
       mount(inbox.at('../other'));
       run('cp', '-r', '--preserve=timestamps', `${store}/.`, inbox.at('../other'));
@@ -102,7 +102,7 @@ describe.skipIf(!canMount)(
       await inbox.becomes({ 'disk/a.txt': 'gone', 'disk/deep/b.txt': 'pending' });
     });
 
-    it('and is gone for good is given up when a person says so, and not by an empty directory', async () => {
+    it('is forgotten when a person says so, unless the directory is empty', async () => {
       const { inbox, unmount } = withDisk();
       await inbox.start();
       unmount();
@@ -118,7 +118,7 @@ describe.skipIf(!canMount)(
       expect(inbox.watcher.problems()).toEqual([]);
     });
 
-    it('and of which nothing is known may go', async () => {
+    it('may go away if no file on it is known', async () => {
       const { inbox, unmount } = withDisk();
       inbox.remove('disk/a.txt', 'disk/deep');
       await inbox.start();
@@ -129,7 +129,7 @@ describe.skipIf(!canMount)(
       expect(inbox.watcher.problems()).toEqual([]);
     });
 
-    it('and was moved with the directory above it keeps its items where it was', async () => {
+    it('keeps its items at their old path if the directory above it was moved', async () => {
       const inbox = new Inbox(['above/own.txt', 'above/disk/stays']);
       inbox.remove('above/disk/stays');
       const unmount = mount(inbox.at('above/disk'));

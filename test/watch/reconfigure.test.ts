@@ -25,8 +25,8 @@ const MANY = Object.fromEntries(
   Array.from({ length: 300 }, (_, i) => [`${i}.txt`, 'x'.repeat(20_000)]),
 );
 
-describe('a watcher that is told to watch otherwise', () => {
-  it('does so though the disk of a folder that it lets go does not answer', async () => {
+describe('a watcher that is configured again', () => {
+  it('does not wait for the disk of a folder that is no longer watched', async () => {
     const { open, opened } = gate();
     const silent: FsEvents = {
       watch: async () => 'watched',
@@ -39,16 +39,16 @@ describe('a watcher that is told to watch otherwise', () => {
     afterwards('test', open);
     const notes = another(inbox);
     inbox.write('../notes/n.txt');
-    inbox.watcher.watch(settings(notes));
+    inbox.watcher.configure(settings(notes));
     await inbox.idle();
     expect(inbox.status('n.txt', 'notes')).toBe('pending');
     expect(names(inbox)).toEqual(['notes']);
   });
 
-  it('scans a folder that was added, follows it from then on, and scans no other', async () => {
+  it('scans and follows a folder that was added, and scans no other', async () => {
     const inbox = await new Inbox(['a.txt', '../notes/n.txt']).start();
     const { lastScan } = inbox.folder;
-    inbox.watcher.watch(settings(folderOf(inbox.root), another(inbox)));
+    inbox.watcher.configure(settings(folderOf(inbox.root), another(inbox)));
     await inbox.idle();
     expect(inbox.status('n.txt', 'notes')).toBe('pending');
     inbox.write('../notes/later.txt');
@@ -58,17 +58,17 @@ describe('a watcher that is told to watch otherwise', () => {
     expect(inbox.folder.lastScan).toBe(lastScan);
   });
 
-  it('keeps what settles in a folder that is as before', async () => {
+  it('keeps the settling files of an unchanged folder', async () => {
     const folder = { settle: 1_000 };
     const inbox = await new Inbox().start({ folder });
     inbox.write('fresh.txt');
     await until(() => inbox.folder.settling === 1, 'it settles');
-    inbox.watcher.watch(settings(folderOf(inbox.root, folder), another(inbox)));
+    inbox.watcher.configure(settings(folderOf(inbox.root, folder), another(inbox)));
     expect(inbox.folder.settling).toBe(1);
     await inbox.becomes({ 'fresh.txt': 'pending' });
   });
 
-  it('looks at a removed folder no more, whatever was under way there', async () => {
+  it('does not look at a removed folder any more, whatever was under way there', async () => {
     const inbox = new Inbox();
     const notes = another(inbox);
     for (const [path, content] of Object.entries(MANY)) inbox.write(`../notes/${path}`, content);
@@ -79,7 +79,7 @@ describe('a watcher that is told to watch otherwise', () => {
     const { watcher, state } = inbox;
     await until(() => state.counts('notes').pending > 10, 'the scan is under way');
     for (let i = 0; i < 50; i += 1) watcher.lookSoon({ folder: 'notes', path: `${i}.txt` });
-    watcher.watch(settings(folderOf(inbox.root)));
+    watcher.configure(settings(folderOf(inbox.root)));
     const known = state.counts('notes').pending;
     expect(known).toBeLessThan(300);
     inbox.write('../notes/later.txt');
@@ -91,11 +91,11 @@ describe('a watcher that is told to watch otherwise', () => {
     expect(names(inbox)).toEqual(['inbox']);
   });
 
-  it('takes a changed folder up anew, in the midst of its first scan', async () => {
+  it('scans a changed folder again, even in the middle of its first scan', async () => {
     const inbox = new Inbox(MANY);
     await inbox.begin({ policy: { readers: 2, backpressureAt: 10 } });
     await until(() => inbox.state.counts().pending > 10, 'the scan is under way');
-    inbox.watcher.watch(
+    inbox.watcher.configure(
       settings(folderOf(inbox.root, { collection: 'other', ignore: ['1*.txt'] })),
     );
     await inbox.idle();
@@ -110,25 +110,25 @@ describe('a watcher that is told to watch otherwise', () => {
     const inbox = await new Inbox().start();
     const folder = folderOf(inbox.root);
     expect(inbox.folder).toMatchObject({ state: 'watching', directoriesWatched: 1 });
-    inbox.watcher.watch({ ...settings(folder), hints: false });
+    inbox.watcher.configure({ ...settings(folder), hints: false });
     await inbox.idle();
     expect(inbox.folder).toMatchObject({ state: 'unwatched', directoriesWatched: 0 });
-    inbox.watcher.watch({ ...settings(folder), hints: false, rescanMs: 100 });
+    inbox.watcher.configure({ ...settings(folder), hints: false, rescanMs: 100 });
     inbox.write('a.txt');
     await inbox.becomes({ 'a.txt': 'pending' });
-    inbox.watcher.watch(settings(folder));
+    inbox.watcher.configure(settings(folder));
     await inbox.idle();
     expect(inbox.folder).toMatchObject({ state: 'watching', directoriesWatched: 1 });
   });
 
-  it('shows folders in the order of the configuration, and knows each by its name', async () => {
+  it('shows folders in the order of the configuration, and recognises each by its name', async () => {
     const inbox = new Inbox();
     const [a, b, c] = [folderOf(inbox.root), another(inbox, 'b'), another(inbox, 'c')];
     await inbox.begin({ folders: [a, b] });
-    inbox.watcher.watch(settings(c, b, a));
+    inbox.watcher.configure(settings(c, b, a));
     expect(names(inbox)).toEqual(['c', 'b', 'inbox']);
-    inbox.watcher.watch(settings(c));
-    inbox.watcher.watch(settings(b, c));
+    inbox.watcher.configure(settings(c));
+    inbox.watcher.configure(settings(b, c));
     inbox.write('../b/again.txt');
     await until(() => inbox.status('again.txt', 'b') === 'pending', 'b is followed again');
   });

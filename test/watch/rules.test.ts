@@ -5,7 +5,8 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { FolderConfig } from '../../src/config/config.js';
-import { FolderRules, PatternList } from '../../src/watch/rules.js';
+import { FolderRules } from '../../src/watch/rules/folder-rules.js';
+import { PatternList } from '../../src/watch/rules/pattern-list.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 import { folderOf, Inbox } from './inbox.js';
@@ -23,7 +24,7 @@ const DEFAULTS = { ignore: ['!.env.example'], ignoreDefaults: true };
 const ODD_NAMES = ['a\nb', ' leading', '#x', '!x', 'back\\slash', '[x]', '...', '-', '\u{1f600}'];
 
 describe('the rules of a folder', () => {
-  it('take a file for the collection of its folder, under its URL', () => {
+  it('take a file for the collection of the folder, with the URL of its path', () => {
     const url = 'https://files.example.org/inbox/a%20b/%C3%BC%23.txt';
     const decision = { take: true, collection: 'inbox', url, rule: TAKEN };
     expect(rulesOf({}).decide('a b/ü#.txt')).toEqual(decision);
@@ -32,7 +33,7 @@ describe('the rules of a folder', () => {
   it.each<[string, Partial<FolderConfig>, string]>([
     ['x.part', {}, 'ignore pattern "*.part" of folder "inbox"'],
     ['a\nb.part', {}, 'ignore pattern "*.part" of folder "inbox"'],
-    // As the file system tells upper from lower case.
+    // Patterns are case-sensitive, as the file system is.
     ['X.PART', {}, TAKEN],
     ['a/.git/config', {}, 'ignore pattern ".git" of folder "inbox"'],
     ['.gitignore', {}, TAKEN],
@@ -65,17 +66,17 @@ describe('the rules of a folder', () => {
     if (decision.take) expect(decision.rule).toContain(`collection "${decision.collection}"`);
   });
 
-  it('close a directory that a leading rule skips, and only then', () => {
-    expect(rulesOf({ rules: [SKIP] }).closed('a/tmp/b')).toBe(
+  it('close a directory only if no rule before the one that skips it may take files', () => {
+    expect(rulesOf({ rules: [SKIP] }).closedBy('a/tmp/b')).toBe(
       'rules[0] "tmp/" of folder "inbox": skip',
     );
     const after = { match: 'keep.md', collection: 'k' };
-    expect(rulesOf({ rules: [after, SKIP] }).closed('a/tmp/b')).toBeUndefined();
+    expect(rulesOf({ rules: [after, SKIP] }).closedBy('a/tmp/b')).toBeUndefined();
   });
 });
 
 describe('.peersyncignore files', () => {
-  it('rule their directory and all below it, the deepest first, and take back what the configuration ignores', async () => {
+  it('apply to their directory and all below it, the deepest first, and override the configuration', async () => {
     const files = {
       '': '*.log\n!x.part\n!inner\n',
       docs: '!keep.log\n/drafts/\n',
@@ -87,19 +88,19 @@ describe('.peersyncignore files', () => {
       writeFileSync(join(root, directory, '.peersyncignore'), text);
     }
     const rules = new FolderRules(folderOf(root));
-    await rules.readIgnoreFiles('docs/deep/file');
+    await rules.ignoreFiles.readAllAbove('docs/deep/file');
     expect(rules.decide('x.log').rule).toBe('.peersyncignore in the folder: "*.log"');
     expect(rules.decide('docs/deep/keep.log').rule).toBe(
       '.peersyncignore in docs/deep/: "keep.log"',
     );
     expect(rules.decide('docs/drafts/a/b').rule).toBe('.peersyncignore in docs/: "/drafts/"');
     const taken = ['docs/keep.log', 'docs/a/drafts/b', 'x.part'];
-    // Nothing takes back what stands below an ignored directory.
+    // No pattern takes back a file below an ignored directory.
     const others = ['docs/x.log', '.git/inner'];
     expect([...taken, ...others].filter((path) => rules.decide(path).take)).toEqual(taken);
   });
 
-  it('count when they come, when they change and when they go, and from the first scan on', async () => {
+  it('take effect from the first scan on, and when they are created, changed and removed', async () => {
     const first = { '.peersyncignore': 'no*\n', 'no.txt': 'no' };
     const inbox = new Inbox({
       ...first,
@@ -122,7 +123,7 @@ describe('.peersyncignore files', () => {
     await become('d/a.log', 'd/c.txt', 'd/e/b.log', 'x.log');
   });
 
-  it('that cannot be read keep their directory as it was, which costs no scans, until they can', async () => {
+  it('that cannot be read keep the records of their directory, without scans, until they can', async () => {
     const inbox = await new Inbox(['d/a.txt']).start();
     for (const path of ['d/.peersyncignore/is-a-directory', 'd/b.txt', 'c.txt']) inbox.write(path);
     await inbox.start({ hints: false, policy: { rootCheckMs: 20, degradedRescanMs: 20 } });
@@ -135,31 +136,31 @@ describe('.peersyncignore files', () => {
     expect(inbox.folder.lastScan).toBe(lastScan);
     const rules = new FolderRules(folderOf(inbox.root));
     inbox.write('d/.peersyncignore/is-a-directory');
-    await rules.readIgnoreFiles('d/y');
+    await rules.ignoreFiles.readAllAbove('d/y');
     const rule = '.peersyncignore in d/ cannot be read (it is not a regular file)';
     expect(rules.decide('d/y')).toEqual({ take: false, rule });
     expect(rules.decide('y').take).toBe(true);
   });
 
-  it('that two read at once end as they are on disk', async () => {
+  it('that are read twice at once end as they are on disk', async () => {
     const root = temporaryDirectory();
     const file = join(root, '.peersyncignore');
     for (let turns = 0; turns < 100; turns += 1) {
-      // What is read in several pieces is read for longer.
+      // Reading takes longer if it takes several pieces.
       writeFileSync(file, '# older\n'.repeat(100_000));
       const rules = new FolderRules(folderOf(root));
-      const older = rules.readIgnoreFile('');
+      const older = rules.ignoreFiles.read('');
       for (let i = 0; i < turns % 10; i += 1) await nextTurn();
       writeFileSync(`${file}.new`, 'secret\n');
       renameSync(`${file}.new`, file);
-      await Promise.all([older, rules.readIgnoreFile('')]);
+      await Promise.all([older, rules.ignoreFiles.read('')]);
       expect(rules.decide('secret').take).toBe(false);
     }
   });
 
   it.each<[string, (inbox: Inbox) => void]>([
-    ['goes', (inbox) => inbox.remove('d')],
-    ['is kept out', (inbox) => inbox.write('.peersyncignore', 'd/\n')],
+    ['is removed', (inbox) => inbox.remove('d')],
+    ['is excluded', (inbox) => inbox.write('.peersyncignore', 'd/\n')],
   ])('that cannot be read are no problem any more when their directory %s', async (_, ends) => {
     const inbox = await new Inbox(['d/.peersyncignore/is-a-directory']).start();
     expect(inbox.watcher.problems()).toMatchObject([{ failure: { code: 'RULES_UNREADABLE' } }]);
@@ -167,7 +168,7 @@ describe('.peersyncignore files', () => {
     await until(() => inbox.watcher.problems().length === 0, 'there is no problem');
   });
 
-  it('that keep out a directory of which removed files are remembered leave it alone', async () => {
+  it('that exclude a directory keep the records of its removed files', async () => {
     const inbox = await new Inbox(['d/x.txt', 'd/y.txt']).start();
     inbox.remove('d/x.txt');
     await inbox.becomes({ 'd/x.txt': 'gone' });
@@ -182,14 +183,14 @@ describe('.peersyncignore files', () => {
 });
 
 describe('a list of patterns', () => {
-  it('says the same of a path however many it was asked about', () => {
+  it('gives the same verdict however many paths it has tested', () => {
     const list = new PatternList(['*.part', '!keep.part']);
     for (let i = 0; i < 25_000; i += 1) expect(list.test(`d${i}/x.part`).ignored).toBe(true);
     expect(list.test('d/keep.part')).toMatchObject({ ignored: false, unignored: true });
     expect(list.test('d/x')).toMatchObject({ ignored: false, unignored: false });
   });
 
-  it('says what git says', () => {
+  it('agrees with git', () => {
     const directory = fc.constantFrom('p', 'q', '.d', 'a b', '#p', '!p', 'x\ny', '[p]', 'p\\q');
     const file = fc.constantFrom(
       'a',

@@ -11,10 +11,13 @@ import { silentLogger } from '../../src/lib/logger.js';
 import { WorkThread } from '../../src/lib/work-thread.js';
 import { accepted, read } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';
-import { FolderWatch } from '../../src/watch/folder-watch.js';
+import { Committer } from '../../src/watch/committer.js';
+import { WATCH_POLICY } from '../../src/watch/deps.js';
+import { type FolderDeps, folderDeps } from '../../src/watch/folder-deps.js';
+import { FolderGuard } from '../../src/watch/folder-guard.js';
 import { DirectoryEvents, type EventListener, type FsEvents } from '../../src/watch/fs-events.js';
 import { entriesOf, type List, listIn } from '../../src/watch/lister.js';
-import { Reconciler, WATCH_POLICY } from '../../src/watch/reconciler.js';
+import { Reconciler } from '../../src/watch/reconciler.js';
 import { Renames } from '../../src/watch/renames.js';
 import { afterwards } from '../support/afterwards.js';
 import { FakeClock } from '../support/fake-clock.js';
@@ -26,28 +29,28 @@ import { folderOf, gate, Inbox, listHere, refusesBinary, SETTLE_MS } from './inb
 
 const HOUR = 3_600_000;
 
-/** Lists, counts the entries that come to the event loop, and can be held after a list was made. */
+/** Lists, counts the entries that reach the event loop, and can be paused after a listing. */
 class PlayedList {
   entries = 0;
   lists = 0;
-  held: Promise<void> | undefined;
+  paused: Promise<void> | undefined;
   readonly list: List = async (order) => {
     const listing = await listHere(order);
     if (!('code' in listing)) this.entries += [...entriesOf(listing)].length;
     this.lists += 1;
-    await this.held;
+    await this.paused;
     return listing;
   };
 
-  /** Scans, and does something in between, when the folder was listed. */
+  /** Scans, and does some work after the folder was listed. */
   async during(inbox: Inbox, work: () => Promise<void>): Promise<void> {
     const { open, opened } = gate();
-    this.held = opened;
+    this.paused = opened;
     const before = this.lists;
     const scan = inbox.rescan();
     await until(() => this.lists > before, 'the folder is listed');
     await work();
-    this.held = undefined;
+    this.paused = undefined;
     open();
     await scan;
   }
@@ -55,13 +58,13 @@ class PlayedList {
 
 const TREE = [0, 1, 2, 3, 4].flatMap((d) => [0, 1, 2, 3].map((f) => `a/d${d}/f${f}`));
 
-/** A folder that is only scanned, and was scanned until nothing was left to compare. */
+/** Scans a folder without fs events until nothing is left to compare. */
 async function scanned(inbox: Inbox, options: Parameters<Inbox['start']>[0] = {}) {
   const played = new PlayedList();
   await inbox.start({ hints: false, list: played.list, ...options });
-  // What was not at rest at first is compared once more.
+  // Files that were not at rest at first are compared once more.
   await inbox.rescan();
-  /** Resolves to how many entries a scan had to compare. */
+  /** Scans, and resolves to the number of entries that had to be compared. */
   const compared = async () => {
     played.entries = 0;
     await inbox.rescan();
@@ -71,7 +74,7 @@ async function scanned(inbox: Inbox, options: Parameters<Inbox['start']>[0] = {}
 }
 
 describe('a scan', () => {
-  it('compares only directories that something changed in, and counts all; also after a start', async () => {
+  it('compares only directories in which something changed, and counts all files; after a start too', async () => {
     const { inbox, compared, played } = await scanned(new Inbox(TREE));
     played.entries = 0;
     expect(await inbox.rescan()).toMatchObject({ files: 20, directories: 7 });
@@ -80,7 +83,7 @@ describe('a scan', () => {
     inbox.remove('a/d4');
     inbox.write('a/d3/new');
     await inbox.long('a/d3/new');
-    // d3 has five files by now, and a four directories.
+    // By now d3 has five files, and a has four directories.
     expect(await compared()).toBe(5 + 4);
     inbox.expect({ 'a/d3/new': 'pending', 'a/d4/f0': 'gone' });
     expect(await compared()).toBe(0);
@@ -97,19 +100,19 @@ describe('a scan', () => {
     ['mode', ({ root }: Inbox) => chmodSync(join(root, 'a/d0/f0'), 0o600)],
     ['name', (inbox: Inbox) => inbox.rename('a/d0/f0', 'a/d0/other')],
   ])(
-    'compares a directory where the %s of a file changed, and not where something in one below did',
+    'compares a directory if the %s of a file changed, and not if something below did',
     async (_, change) => {
       const { inbox, compared } = await scanned(new Inbox([...TREE, 'a/d0/e/f']));
       inbox.append('a/d0/e/f', 'more');
       await inbox.long('a/d0/e/f');
-      // Just the one file of e, once.
+      // The one file of e is compared once.
       expect([await compared(), await compared()]).toEqual([1, 0]);
       change(inbox);
       expect(await compared()).toBe(5);
     },
   );
 
-  it('is as good in threads, which share the work', async () => {
+  it('gives the same result in threads, which share the work', async () => {
     const program = await compiledProgram('src/file-thread.ts');
     const thread = () => new WorkThread(pathToFileURL(program));
     const threads = [thread(), thread()] as const;
@@ -130,13 +133,13 @@ describe('a scan', () => {
     inbox.expect({ 'a/d0/f0': 'pending', 'a/d3/new': 'pending', 'a/d4/f0': 'gone' });
   });
 
-  it('finds what is back as it was, also with its directory, and decides by the rules that came back, too', async () => {
+  it('finds files that are back unchanged, with their directory too, and applies the rules that came back', async () => {
     const rules = {
       'a/d0/.peersyncignore': 'secret',
       'a/d0/deep/open': 'x',
       'a/d0/deep/secret': 'x',
     };
-    // Of a directory with rules alone nothing is remembered.
+    // State has no records of a directory that holds only an ignore file.
     const bare = { 'a/bare/.peersyncignore': '*' };
     const { inbox } = await scanned(new Inbox({ 'a/d0/f0': 'x', ...rules, ...bare }));
     for (const path of ['a/d0/f0', 'a']) {
@@ -156,7 +159,7 @@ describe('a scan', () => {
     inbox.expect({ 'a/bare/late': undefined });
   });
 
-  it('takes nothing from a file that came in the place of a directory while that was listed', async () => {
+  it('takes a file that replaced a directory while that was listed', async () => {
     const { inbox, played } = await scanned(new Inbox(['d/in.txt']));
     await played.during(inbox, async () => {
       inbox.remove('d');
@@ -173,7 +176,7 @@ describe('a scan', () => {
     ['a link to a directory', (inbox) => inbox.link('kept', 'd'), undefined],
     ['a pipe', (inbox) => execFileSync('mkfifo', [inbox.at('d')]), undefined],
   ])(
-    'finds that all in a directory is gone where %s has its name, and that it is back with the directory',
+    'finds that the files of a directory are gone if %s takes its place, and that they come back with it',
     async (_, replace, status) => {
       const files = ['d/in.txt', 'd/deep/in.txt', 'd.txt', 'kept/a'];
       const inbox = new Inbox(files);
@@ -182,7 +185,7 @@ describe('a scan', () => {
         if (isAway) await inbox.watcher.stop();
         inbox.rename('d', '../away');
         replace(inbox);
-        // One that is not at rest is looked up by itself.
+        // A file that is not at rest would be looked up by itself.
         await until(
           () => Date.now() - lstatSync(inbox.at('d')).ctimeMs > 2 * SETTLE_MS,
           'it is at rest',
@@ -204,7 +207,7 @@ describe('a scan', () => {
     },
   );
 
-  it('does not take a file for empty, or for too large, that was it when its directory was listed', async () => {
+  it('does not skip a file that was empty or too large only when its directory was listed', async () => {
     const files = { empty: '', large: 'x'.repeat(101) };
     const options = { hints: true, folder: { maxFileSize: 100 } };
     const { inbox, played } = await scanned(new Inbox(files), options);
@@ -217,14 +220,14 @@ describe('a scan', () => {
     inbox.expect({ empty: 'pending', large: 'pending' });
   });
 
-  it('finds that a file is gone which went while its directory was listed', async () => {
+  it('finds that a file is gone if it was removed while its directory was listed', async () => {
     let vanishes = false;
     const list: List = async (order) => {
       const listing = await listHere(order);
       if (!vanishes || 'code' in listing || !order.directory.endsWith('/a/d0')) return listing;
       vanishes = false;
       rmSync(join(order.directory, 'f0'));
-      // What a listing is like that meets no f0 any more, though the directory named it.
+      // This is the listing of a directory that named f0, after which f0 was removed.
       const after = await listHere({ ...order, known: undefined });
       return 'code' in after ? after : { ...after, failed: [{ name: 'f0', code: 'ENOENT' }] };
     };
@@ -237,7 +240,7 @@ describe('a scan', () => {
     inbox.expect({ 'a/d0/f0': 'gone' });
   });
 
-  it('finds out what the peer takes by now, though no file changed', async () => {
+  it('takes files whose encoding the peer takes by now, even if they did not change', async () => {
     let refused: Encoding | undefined;
     const why = { code: 'NOT_TEXT', message: 'Not taken.', hint: 'None.' };
     const accepts = (encoding: Encoding) => (encoding === refused ? why : undefined);
@@ -251,18 +254,18 @@ describe('a scan', () => {
     expect(inbox.state.counts()).toMatchObject({ pending: 20, skipped: 0 });
   });
 
-  it('follows other rules into directories that did not change, and out of them', async () => {
+  it('applies changed rules to directories that did not change', async () => {
     const { inbox } = await scanned(new Inbox(TREE));
     utimesSync(inbox.write('.peersyncignore', 'f1\nd2/\n'), 1, 1);
     await inbox.rescan();
     expect(inbox.state.counts().pending).toBe(12);
     inbox.remove('.peersyncignore');
-    // The rules count until their file has stayed away for `settle`.
+    // The rules apply until their file has been absent for `settle`.
     await inbox.rescan();
     expect(inbox.state.counts().pending).toBe(20);
   });
 
-  it('follows other rules also where they settle just while their directory is looked at', async () => {
+  it('applies rules that come to rest while their directory is being listed', async () => {
     const files = { 'd/.peersyncignore': '*.log', 'd/e/b.log': 'b' };
     const { inbox, played } = await scanned(new Inbox(files), {
       hints: true,
@@ -270,7 +273,7 @@ describe('a scan', () => {
     });
     const { open, opened } = gate();
     const before = played.lists;
-    played.held = opened;
+    played.paused = opened;
     const written = inbox.write('d/.peersyncignore', '*.txt');
     await until(() => played.lists > before, 'an event has it listed');
     await until(() => Date.now() - statSync(written).ctimeMs > 600, 'the rules are at rest');
@@ -278,7 +281,7 @@ describe('a scan', () => {
     await inbox.becomes({ 'd/e/b.log': 'pending' });
   });
 
-  it('sees a change behind a link that is followed, which leaves no trace where the link stands', async () => {
+  it('finds a change behind a followed link, which leaves no trace in the directory of the link', async () => {
     const inbox = new Inbox({ 'hidden/a.txt': 'one' });
     inbox.link('../hidden/a.txt', 'links/b.txt');
     await scanned(inbox, { folder: { followSymlinks: true } });
@@ -289,7 +292,7 @@ describe('a scan', () => {
     expect(inbox.sha('links/b.txt')).not.toBe(before);
   });
 
-  it('watches a directory anew that grew large', async () => {
+  it('opens another watch on a directory that grew large', async () => {
     const { played, openEvents } = playedEvents({});
     const inbox = await new Inbox(['d/a']).start({ openEvents });
     for (let i = 0; i < 2_000; i += 1) inbox.write(`d/a file of a large directory, ${i}`, '');
@@ -299,7 +302,7 @@ describe('a scan', () => {
     expect(played.events?.asked).toBe(asked + 1);
   });
 
-  it('finds that very many files are removed a few at a time', async () => {
+  it('takes up the removal of very many files a few at a time', async () => {
     const { inbox } = await scanned(new Inbox(Array.from({ length: 3_000 }, (_, i) => `d/${i}`)));
     inbox.remove('d');
     let [now, most] = [0, 0];
@@ -317,7 +320,25 @@ describe('a scan', () => {
   });
 });
 
-describe('that a file is gone,', () => {
+/** A guard of a folder that may be looked at, and is or is not certainly the folder. */
+class PlayedGuard extends FolderGuard {
+  constructor(
+    deps: FolderDeps,
+    private readonly certain: boolean,
+  ) {
+    super(deps);
+  }
+
+  override get mayLook(): boolean {
+    return true;
+  }
+
+  override async isCertain(): Promise<boolean> {
+    return this.certain;
+  }
+}
+
+describe('the absence of a file', () => {
   const to = {
     folder: 'inbox',
     path: 'a',
@@ -340,15 +361,15 @@ describe('that a file is gone,', () => {
       : item;
 
   it.each([
-    ['holds', true, item, { status: 'gone' }],
-    ['is dropped when the file was found again meanwhile', true, again, { status: 'pending' }],
+    ['makes it gone', true, item, { status: 'gone' }],
+    ['is dropped if the file was found again meanwhile', true, again, { status: 'pending' }],
     [
-      'holds when the peer took it meanwhile',
+      'makes it gone if the peer took it meanwhile',
       true,
       taken,
       { status: 'gone', sent: { sha256: 'aa' } },
     ],
-    ['means nothing while the root is not certain', false, item, { status: 'pending' }],
+    ['proves nothing while the root is not certain', false, item, { status: 'pending' }],
   ])('%s', async (_, isCertain, meanwhile, outcome) => {
     const [clock, log] = [new FakeClock(), silentLogger];
     const state = await State.open(temporaryDirectory(), { clock, log });
@@ -360,13 +381,13 @@ describe('that a file is gone,', () => {
       ...shared,
       renames,
       isEmbedded: () => false,
-      changed: () => {},
+      committer: new Committer(state, clock, log),
       policy: WATCH_POLICY,
     };
-    const { deps } = new FolderWatch(folderOf(temporaryDirectory()), all, undefined);
-    const is = { mayLook: () => true, isCertain: async () => isCertain };
+    const deps = folderDeps(folderOf(temporaryDirectory()), all, undefined);
+    const guard = new PlayedGuard(deps, isCertain);
     state.put(item);
-    const removing = new Reconciler({ ...deps, ...is }).removed([item]);
+    const removing = new Reconciler({ ...deps, guard }).removed([item]);
     state.put(meanwhile);
     await removing;
     expect(state.get('inbox', 'a')).toMatchObject(outcome);
@@ -374,26 +395,26 @@ describe('that a file is gone,', () => {
 });
 
 /**
- * fs events that watch no more than so many directories, as the system does at its limit, and each
- * only when it is let.
+ * fs events that watch a limited number of directories, as the system does, and can be paused
+ * before each watch opens.
  */
 class PlayedEvents extends DirectoryEvents {
   limit = Number.POSITIVE_INFINITY;
-  held: Promise<void> | undefined;
+  paused: Promise<void> | undefined;
   asked = 0;
   readonly #granted = new Set<string>();
 
   override async watch(directory: string): Promise<string> {
     this.asked += 1;
-    await this.held;
+    await this.paused;
     if (this.#granted.size >= this.limit && !this.#granted.has(directory)) return 'ENOSPC';
     this.#granted.add(directory);
     return await super.watch(directory);
   }
 }
 
-/** Such events, with what a watcher opens them with. */
-function playedEvents(changes: Partial<Pick<PlayedEvents, 'limit' | 'held'>>) {
+/** Returns such events, and the option of the watcher that opens them. */
+function playedEvents(changes: Partial<Pick<PlayedEvents, 'limit' | 'paused'>>) {
   const played = { events: undefined as PlayedEvents | undefined };
   const openEvents = (listener: EventListener) => {
     played.events = Object.assign(new PlayedEvents(listener, systemClock), changes);
@@ -402,7 +423,7 @@ function playedEvents(changes: Partial<Pick<PlayedEvents, 'limit' | 'held'>>) {
   return { played, openEvents };
 }
 
-/** Resolves when something is so, while time goes on. */
+/** Resolves when a condition is met, while time passes. */
 async function passes(clock: FakeClock, isSo: () => boolean): Promise<void> {
   for (let i = 0; i < 1_000 && !isSo(); i += 1) await clock.advance(1_000);
   expect(isSo()).toBe(true);
@@ -410,13 +431,13 @@ async function passes(clock: FakeClock, isSo: () => boolean): Promise<void> {
 
 afterEach(() => void vi.restoreAllMocks());
 
-/** Keeps the event loop from turning, as a long computation does. */
+/** Blocks the event loop, as a long computation does. */
 function block(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 }
 
-describe('lost fs events', () => {
-  it('for the watch limit degrade the folder to rescans, said once, until all can be watched', async () => {
+describe('fs events are lost', () => {
+  it('at the limit of watches: the folder is rescanned, and logged once, until all can be watched', async () => {
     const inbox = new Inbox([0, 1, 2, 3, 4].map((d) => `d${d}/a.txt`));
     const { played, openEvents } = playedEvents({ limit: 3 });
     await inbox.start({ policy: { degradedRescanMs: 200 }, openEvents });
@@ -427,24 +448,23 @@ describe('lost fs events', () => {
     inbox.remove('d4/a.txt');
     await inbox.becomes({ 'd0/b.txt': 'pending', 'd4/b.txt': 'pending', 'd4/a.txt': 'gone' });
     await until(() => inbox.state.counts().pending === 9, 'all are found');
-    expect(inbox.said(`warn: ${inbox.root}: The system's limit of watched directories`)).toBe(1);
+    expect(inbox.logged(`warn: ${inbox.root}: The system's limit of watched directories`)).toBe(1);
     expect(inbox.watcher.problems()).toEqual([]);
     Object.assign(played.events ?? {}, { limit: 100 });
-    await inbox.stands('watching');
+    await inbox.reaches('watching');
     expect(inbox.folder.directoriesWatched).toBe(6);
   });
 
-  it('for an overflow of the queue of the system are made up for by a rescan', async () => {
+  it('when the queue of the system overflows: a rescan finds the changes', async () => {
     const inbox = await new Inbox().start();
-    // Create, open, write and close are four events a file: more than the 16,384 that the queue
-    // holds.
+    // Create, open, write and close make four events for each file. The queue holds 16,384.
     for (let i = 0; i < 5_000; i += 1) inbox.write(`f${i}`, 'x');
     block(300);
     await until(() => inbox.state.counts().pending === 5_000, 'none is lost');
-    expect(inbox.said('info: Very many changes came at once')).toBeGreaterThan(0);
+    expect(inbox.logged('info: Very many changes came at once')).toBeGreaterThan(0);
   });
 
-  it('are none while the event loop is held up: nothing is scanned again', async () => {
+  it('but not while the event loop is blocked: nothing is scanned again', async () => {
     const inbox = await new Inbox(['a.txt']).start();
     const { lastScan } = inbox.folder;
     inbox.write('b.txt');
@@ -455,13 +475,13 @@ describe('lost fs events', () => {
     expect(inbox.folder.lastScan).toBe(lastScan);
   });
 
-  it('are none of a directory whose watch the library never opens: it is watched anew, and said', async () => {
+  it('but not of a directory whose watch chokidar never opens: another watch is opened, and logged', async () => {
     const clock = new FakeClock(Date.now() + HOUR);
     vi.spyOn(FSWatcher.prototype, 'add').mockImplementation(function (this: FSWatcher) {
       return this;
     });
     const inbox = new Inbox(['a.txt', 'd/b.txt']);
-    // No check of the root asks for a second scan, which would find nothing to say any more.
+    // A check of the root would request a second scan, which drops the problem.
     await inbox.begin({ clock, policy: { rootCheckMs: HOUR } });
     await passes(clock, () => inbox.status('d/b.txt') === 'pending');
     expect(inbox.folder).toMatchObject({ directoriesWatched: 2 });
@@ -472,13 +492,13 @@ describe('lost fs events', () => {
     ]);
     inbox.write('d/later.txt');
     await passes(clock, () => inbox.status('d/later.txt') === 'pending');
-    expect(inbox.said('warn:')).toBe(2);
+    expect(inbox.logged('warn:')).toBe(2);
     const scan = inbox.watcher.rescan();
     await passes(clock, () => inbox.watcher.problems().length === 0);
     await scan;
   });
 
-  it('are none of what appears while a directory comes to be watched', async () => {
+  it('but not of a file that appears while a watch opens', async () => {
     const inbox = new Inbox(['d/early.txt']);
     const watched: string[] = [];
     const silent: FsEvents = {
@@ -499,7 +519,7 @@ describe('lost fs events', () => {
 });
 
 describe('the health checks of the watcher', () => {
-  it('are not busy when all is in state, while a folder is held, and after a stop; each has its name', async () => {
+  it('are not busy when all is in state, while a folder is held, and after a stop; names are unique', async () => {
     const inbox = await new Inbox(['d/a', 'e/b']).start();
     const names = inbox.watcher.health.map(({ name }) => name);
     expect(new Set(names).size).toBe(names.length);
@@ -507,22 +527,22 @@ describe('the health checks of the watcher', () => {
     await inbox.becomes({ later: 'pending' });
     await until(() => busyIn(inbox.watcher).length === 0, 'nothing is busy');
     rmSync(inbox.root, { recursive: true });
-    await inbox.stands('held', 'FOLDER_MISSING');
+    await inbox.reaches('held', 'FOLDER_MISSING');
     await until(() => busyIn(inbox.watcher).length === 0, 'nothing is busy');
     await inbox.watcher.stop();
     expect(busyIn(inbox.watcher)).toEqual([]);
   });
 
-  it('are busy without progress when a scan stands still, until it goes on', async () => {
+  it('are busy without progress while a scan is blocked', async () => {
     const inbox = new Inbox(['a.txt']);
     const { open, opened } = gate();
-    const { played, openEvents } = playedEvents({ held: opened });
+    const { played, openEvents } = playedEvents({ paused: opened });
     await inbox.begin({ openEvents });
     await until(() => played.events?.asked === 1, 'the scan waits for a watch');
     expect(busyIn(inbox.watcher)).toContain('the scan of folder "inbox" does not go on');
     goesOn(inbox.watcher.health, 'folder inbox');
     expect(goesOn(inbox.watcher.health, 'folder inbox')).toBe(false);
-    // The watchdog's own limit, a minute and a half at most, and not that of a slow disk.
+    // This check has the limit of the watchdog, 90 s at most, and not that of a slow disk.
     const opening = inbox.watcher.health.find(({ name }) => name === 'watches of inbox');
     expect(opening).toMatchObject({ busy: true, options: {} });
     goesOn(inbox.watcher.health, 'watches of inbox');

@@ -39,7 +39,7 @@ const NOBODY = 65_534;
 const isRoot = process.getuid?.() === 0;
 const HOUR = 3_600_000;
 
-/** Time in which every file is at rest, and in which short waits are over at once. */
+/** A clock on which every file is at rest, and short waits are over at once. */
 const clock: Clock = {
   ...systemClock,
   wall: () => systemClock.wall() + HOUR,
@@ -49,9 +49,7 @@ const clock: Clock = {
   },
 };
 
-/**
- * What a person or a program does to the tree between two scans. Paths are relative to the folder.
- */
+/** A change that is made to the tree between two scans. Paths are relative to the folder. */
 type Change =
   | {
       readonly does:
@@ -101,7 +99,7 @@ const changes: fc.MaybeWeightedArbitrary<Change>[] = [
   },
 ];
 
-/** On few paths, so that what is mounted is filled, and unmounted again. */
+/** Mounts use few paths, so that a mounted directory is filled and unmounted again. */
 const mounting = fc.record({
   does: fc.constantFrom('mount', 'unmount'),
   path: fc.constantFrom('a', 'a', 'b/a', 'a/b'),
@@ -113,10 +111,7 @@ const stepOf = (...kinds: fc.MaybeWeightedArbitrary<Change>[]): fc.Arbitrary<Ste
     when: fc.constantFrom('away', 'running', 'raced', 'stopped'),
   });
 
-/**
- * Sequences that went wrong once and that chance finds seldom: whether links are followed, and the
- * steps.
- */
+/** Sequences that failed once and are seldom found by chance: whether links are followed; steps. */
 const EXAMPLES: [boolean, Step[]][] = [
   [
     true,
@@ -133,7 +128,7 @@ const EXAMPLES: [boolean, Step[]][] = [
   ],
 ];
 
-/** Errors of changes that the tree does not allow: such a change is left out. */
+/** Errors of changes that the tree does not allow. Such a change is left out. */
 const IMPOSSIBLE = [
   'ENOENT',
   'ENOTDIR',
@@ -150,7 +145,7 @@ const IMPOSSIBLE = [
 
 const shaOf = (content: string | Buffer) => createHash('sha256').update(content).digest('hex');
 
-/** One folder that is only scanned, and the state that is to know what is in it. */
+/** One folder that is only scanned, and its state. */
 class Tree {
   readonly root: string;
   #watcher: Watcher | undefined;
@@ -245,7 +240,7 @@ class Tree {
     else if (change.does === 'link') symlinkSync(this.at(change.to), path);
   }
 
-  /** What was mounted at a path before is mounted there again. */
+  /** Mounts the file system again that was mounted at a path before. */
   #mount(path: string): void {
     const disk = this.disks[path.split('/').length];
     if (disk === undefined || isMounted(this.at(path))) return;
@@ -262,7 +257,7 @@ class Tree {
     if (isMounted(this.at(path))) run('umount', '--lazy', this.at(path));
   }
 
-  /** The remembered mounts of which the files were known, and which are not there now. */
+  /** Returns the remembered mounts with known files that are away. */
   away(): readonly string[] {
     asReader();
     const known = this.state.meta(`watch.mounts.${this.name}`) as
@@ -274,13 +269,13 @@ class Tree {
     });
   }
 
-  /** Each content is another one. */
+  /** Returns a content that is different each time. */
   #write(path: string): void {
     this.#written += 1;
     writeFileSync(path, `content ${this.#written}`);
   }
 
-  /** Nothing stands at the path any more, and directories stand on the way there. */
+  /** Removes what is at the path, and creates the directories above it. */
   #makeWay(path: string): void {
     const names = path.split('/');
     for (let i = 1; i < names.length; i += 1) {
@@ -292,7 +287,7 @@ class Tree {
     if (statOf(this.at(path)) !== undefined) removeTree(this.at(path));
   }
 
-  /** What is known, by path: the sha256 of what was read, or the status. */
+  /** Returns what state knows, by path: the sha256 of the content, or the status. */
   known(): Map<string, string> {
     const found = new Map<string, string>();
     for (const entry of this.state.entries.all(this.name)) {
@@ -302,7 +297,7 @@ class Tree {
     return found;
   }
 
-  /** What stands there, by path, and how the paths begin that cannot be looked at. */
+  /** Returns what is on disk, by path, and the prefixes of paths that cannot be looked at. */
   real(): { readonly files: Map<string, string>; readonly hidden: readonly string[] } {
     asWriter();
     const files = new Map<string, string>();
@@ -353,7 +348,7 @@ class Tree {
 }
 
 /**
- * Where a link leads; `closed` where a directory on the way cannot be entered, undefined where
+ * Returns the target of a link; `closed` if a directory on the way cannot be entered, undefined if
  * nothing is there.
  */
 function follow(link: string): string | undefined {
@@ -380,14 +375,14 @@ function isMounted(path: string): boolean {
   return there?.isDirectory() === true && there.dev !== statOf(join(path, '..'))?.dev;
 }
 
-/** The mount points below a directory, the inner ones first. */
+/** Returns the mount points below a directory, the inner ones first. */
 function mountsBelow(directory: string): readonly string[] {
   const lines = readFileSync('/proc/self/mounts', 'utf8').split('\n');
   const paths = lines.map((line) => (line.split(' ')[1] ?? '').replaceAll('\\040', ' '));
   return paths.filter((path) => path.startsWith(`${directory}/`)).toReversed();
 }
 
-/** Node 24 gives the error of a mount point in the way no code. */
+/** In Node 24, the error of a busy mount point has no code. */
 function removeTree(path: string): void {
   if (isMounted(path) || mountsBelow(path).length > 0)
     throw Object.assign(new Error(`${path} is a mount point`), { code: 'EBUSY' });
@@ -403,7 +398,7 @@ function isClosed(path: string): boolean {
   return (lstatSync(path).mode & 0o777) === 0;
 }
 
-/** From here on a mode of 000 means something, also where the tests run as root. */
+/** Drops the rights of root, so that a mode of 000 takes effect. */
 function asReader(): void {
   if (isRoot) process.seteuid?.(NOBODY);
 }
@@ -414,7 +409,7 @@ function asWriter(): void {
 
 afterEach(asWriter);
 
-/** Those of the paths of which the folder tells something, or those of which it does not. */
+/** Returns the paths below the prefixes, or those that are not. */
 function pick(
   files: Map<string, string>,
   hidden: readonly string[],
@@ -453,18 +448,17 @@ async function play(tree: Tree, steps: readonly Step[]): Promise<void> {
     const away = tree.away();
     const hidden = [...closed, ...away.map((path) => `${path}/`)];
     const known = tree.known();
-    // A directory is only away for the sake of files that are known in it, or of one that it stands
-    // in.
+    // A mount is away only if files on it, or on one above it, are known.
     const outer = away.filter((path) => !away.some((other) => path.startsWith(`${other}/`)));
     for (const path of outer) expect(Object.keys(pick(known, [`${path}/`], true))).not.toEqual([]);
     expect(pick(known, hidden, false)).toEqual(pick(files, hidden, false));
-    // Nothing counts as removed that cannot be looked at.
+    // A file that cannot be looked at does not count as removed.
     if (when === 'away' || when === 'running')
       expect(pick(known, hidden, true)).toEqual(pick(before, hidden, true));
   }
 }
 
-/** Plays sequences of such changes. */
+/** Runs sequences of such changes. */
 async function playAll(
   step: fc.Arbitrary<Step>,
   follows: fc.Arbitrary<boolean>,
@@ -499,7 +493,7 @@ async function playAll(
   await fc.assert(property, { ...options, ...(SEED !== undefined && { seed: Number(SEED) }) });
 }
 
-describe('what a scan knows of a tree that changed while nobody looked is what stands there', () => {
+describe('after a scan, state agrees with a tree that changed meanwhile', () => {
   it('with links, pipes, and directories that cannot be entered', () =>
     playAll(stepOf(...changes), fc.boolean(), { numRuns: SEQUENCES, examples: EXAMPLES }));
 

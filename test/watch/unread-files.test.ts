@@ -10,14 +10,11 @@ const SETTLE = 60_000;
 
 const WENT_MS_AGO = 5_000;
 
-/**
- * Whether a file of 100 bytes that went is one of these, by their paths, which were found since and
- * not read.
- */
+/** Whether a removed file of 100 bytes may be one of these unread files, by path. */
 async function mayBeOneOf(files: Readonly<Record<string, Partial<FileStat>>>, aheadMs = 0) {
   const clock = new FakeClock();
   clock.set(aheadMs);
-  const debouncer = new Debouncer(SETTLE, clock, async () => {});
+  const debouncer = new Debouncer(SETTLE, clock);
   const went = clock.now() - WENT_MS_AGO;
   const stat = { size: 100, mtimeMs: 1, ctimeMs: went - 1_000 + aheadMs, ino: 7 };
   for (const [path, changes] of Object.entries(files))
@@ -36,12 +33,12 @@ describe('a removed file', () => {
   it.each<[string, boolean, Partial<FileStat>]>([
     ['may be the new name of the same inode', true, { ino: 7, ctimeMs: Number.MAX_SAFE_INTEGER }],
     ['may be a copy that was there when it went', true, {}],
-    ['is no file of another size', false, { size: 101, ino: 7 }],
+    ['is not a file of another size', false, { size: 101, ino: 7 }],
   ])('%s', async (_, expected, changes) => {
     expect(await mayBeOneOf({ b: changes })).toBe(expected);
   });
 
-  it('is no file that came after it went, whatever the clock on the wall says', async () => {
+  it('is not a file that came after it went, whatever the wall clock says', async () => {
     const clock = new FakeClock();
     for (const aheadMs of [0, 86_400_000, -86_400_000])
       expect(await mayBeOneOf({ b: { ctimeMs: clock.now() - 1_000 + aheadMs } }, aheadMs)).toBe(
@@ -49,7 +46,7 @@ describe('a removed file', () => {
       );
   });
 
-  it('may be written at its own path at this moment', async () => {
+  it('may be back at its own path', async () => {
     expect(await mayBeOneOf({ a: { size: 1, ino: 9 } })).toBe(true);
   });
 });

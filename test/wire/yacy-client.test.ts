@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { PeerClient, type PeerClientOptions } from '../../src/peer/client.js';
+import { PeerClient } from '../../src/peer/client.js';
+import type { PeerClientOptions } from '../../src/peer/client-options.js';
 import { afterwards } from '../support/afterwards.js';
 import { until } from '../support/wait.js';
 import { pdfOf } from './yacy/pdf-files.js';

@@ -4,7 +4,7 @@ import mime from 'mime';
 import { describe, expect, it, vi } from 'vitest';
 import { PlainWords } from '../../src/content/words.js';
 import { PeerClient } from '../../src/peer/client.js';
-import { DIALECTS } from '../../src/peer/dialects.js';
+import { DIALECTS } from '../../src/peer/dialects/dialects.js';
 import { rewritten, transferFormOf } from '../../src/uplink/documents.js';
 import { docx, eml, epub, openDocument, pdf, pptx, rtf, xlsx } from '../content/documents.js';
 import { parse } from './yacy/parser.js';

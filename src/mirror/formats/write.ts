@@ -1,45 +1,40 @@
-import { MARKUP_ESCAPES } from '../../lib/markup.js';
 import type { TableRow } from '../../peer/table.js';
 
 export type TableFormat = 'csv' | 'json' | 'ndjson' | 'xml';
 
-/** What is written of a table. */
+/** The options of a written table. */
 export interface WrittenTable {
   readonly name: string;
   /**
-   * Without the key, which comes first; in the order in which they are written. Cells of other
+   * The columns in the order of the file, without the key, which comes first. Cells of other
    * columns are left out.
    */
   readonly columns: readonly string[];
-  /** Whether a ' is put before what a spreadsheet would take for a formula (CSV only). */
+  /** Whether cells that look like formulas get a ' in front (CSV only). @default false */
   readonly neutralise?: boolean;
-  /** What ends a line (CSV only). @default 'lf' */
+  /** The line ends (CSV only). @default 'lf' */
   readonly newline?: 'lf' | 'crlf';
 }
 
-/** Rows in groups, as they come. */
+/** Rows in groups. */
 export type Rows = AsyncIterable<readonly TableRow[]>;
 
-/** What the column of the keys is called in files. */
+/** The name of the key column in files. */
 export const KEY_COLUMN = 'pk';
 
 /**
- * What a column of the peer is called in a file: one that is called like the key column gets one
- * "_" more.
+ * Returns the name of a column in files. A name like the one of the key column gets one "_" more.
  */
 function columnInFile(column: string): string {
   return /^pk_*$/.test(column) ? `${column}_` : column;
 }
 
-/** What a column of a file is called in the peer. */
+/** Returns the name in the peer of a column of a file. */
 export function columnInPeer(column: string): string {
   return /^pk_+$/.test(column) ? column.slice(0, -1) : column;
 }
 
-/**
- * The text of a table in a format, piece by piece; every row has every column, an absent cell is an
- * empty one.
- */
+/** Yields the text of a table. Every row has every column, and an absent cell is empty. */
 export function writeTable(
   format: TableFormat,
   table: WrittenTable,
@@ -50,28 +45,25 @@ export function writeTable(
 
 const WRITERS = { csv: writeCsv, json: writeJson, ndjson: writeNdjson, xml: writeXml };
 
-/** Cells that are turned into text at once: about a millisecond of work. */
-const CELLS = 4000;
+/** The cells that are formatted between two pauses: about a millisecond of work. */
+const CELLS_PER_SLICE = 4000;
 
-/**
- * The same rows in groups small enough that the event loop is not held up, however wide the table.
- */
+/** Splits groups of rows, so that a wide table does not block the event loop. */
 async function* slicesOf(rows: Rows, columns: number): AsyncGenerator<readonly TableRow[]> {
-  const most = Math.max(1, Math.floor(CELLS / (columns + 1)));
+  const most = Math.max(1, Math.floor(CELLS_PER_SLICE / (columns + 1)));
   for await (const group of rows) {
     for (let from = 0; from < group.length; from += most) yield group.slice(from, from + most);
   }
 }
 
 /**
- * A cell that a spreadsheet takes for a formula, or one that was made not to be: different cells
- * stay different. The full-width signs are taken for plain ones by some.
+ * A cell that a spreadsheet takes for a formula, or one that was neutralised before: different
+ * cells stay different. Some spreadsheets treat the full-width signs like the plain ones.
  */
 const FORMULA = /^'*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;
 
 /**
- * CSV as RFC 4180 has it, but for the line ends: a header line, quotes where they are needed, LF
- * after every line unless CRLF is asked for.
+ * Writes CSV (RFC 4180): a header, quotes only if needed, and LF line ends unless CRLF is wanted.
  */
 async function* writeCsv({ columns, neutralise, newline }: WrittenTable, slices: Rows) {
   const end = newline === 'crlf' ? '\r\n' : '\n';
@@ -89,7 +81,7 @@ async function* writeCsv({ columns, neutralise, newline }: WrittenTable, slices:
   }
 }
 
-/** A JSON list of objects, one row a line, the key first. */
+/** Writes a JSON list of objects, one row a line, the key first. */
 async function* writeJson({ columns }: WrittenTable, slices: Rows) {
   const line = lineWriter(columns);
   let separator = '[\n';
@@ -100,15 +92,15 @@ async function* writeJson({ columns }: WrittenTable, slices: Rows) {
   yield separator === '[\n' ? '[]\n' : '\n]\n';
 }
 
-/** A JSON object a line, the key first. */
+/** Writes a JSON object a line, the key first. */
 async function* writeNdjson({ columns }: WrittenTable, slices: Rows) {
   const line = lineWriter(columns);
   for await (const slice of slices) yield slice.map((row) => `${line(row)}\n`).join('');
 }
 
 /**
- * Writes the text and builds no object: an object would put names like "7" first and take
- * `__proto__` for itself.
+ * Formats rows without objects: an object would move names like "7" to the front, and lose
+ * `__proto__`.
  */
 function lineWriter(columns: readonly string[]): (row: TableRow) => string {
   const quoted = (text: string): string => JSON.stringify(text.toWellFormed());
@@ -124,8 +116,8 @@ function lineWriter(columns: readonly string[]): (row: TableRow) => string {
 const IMPOSSIBLE = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/;
 
 /**
- * XML 1.0: `<table name>` holds `<row pk>` holds `<cell col>`, of every column. What XML cannot
- * hold, also not escaped, stands as base64 of its UTF-8: in an attribute called `name-base64`,
+ * Writes XML 1.0: `<table name>` has `<row pk>`, which has a `<cell col>` for each column. Text
+ * with characters that XML cannot hold is base64 of its UTF-8: in the attributes `name-base64`,
  * `pk-base64` or `col-base64`, or in a cell with `encoding="base64"`.
  */
 async function* writeXml(table: WrittenTable, slices: Rows) {
@@ -152,7 +144,7 @@ function attribute(name: string, value: string): string {
   return `${name}="${text.replace(/[&<>"\t\n\r]/g, escaped)}"`;
 }
 
-/** What follows on the name of the cell's column: the end of the tag, and the text. */
+/** Returns the end of the start tag of a cell, and its text. */
 function content(value: string): string {
   const text = value.toWellFormed();
   if (IMPOSSIBLE.test(text)) return ` encoding="base64">${base64(text)}`;
@@ -163,10 +155,14 @@ function base64(text: string): string {
   return Buffer.from(text).toString('base64');
 }
 
-/**
- * A reader makes blanks of line breaks and tabs in attributes, and LF of CR everywhere, unless they
- * are numbers.
- */
+const NAMED: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+};
+
+/** Escapes line breaks and tabs as numbers: a reader would normalise the plain characters. */
 function escaped(character: string): string {
-  return MARKUP_ESCAPES[character] ?? `&#${character.charCodeAt(0)};`;
+  return NAMED[character] ?? `&#${character.charCodeAt(0)};`;
 }

@@ -5,34 +5,35 @@ import { READ_FLAGS } from '../../lib/descriptor.js';
 import { messageOf, systemCode } from '../../lib/errors.js';
 import { numberText } from '../../lib/text.js';
 import { ConflictFiles } from '../conflict-files.js';
-import type { AlarmCode, MirrorAlarm } from '../errors.js';
-import { atPlace, type Place, type Target } from '../place.js';
+import { type ConditionCode, MirrorCondition } from '../errors.js';
+import { type HeldPath, type Target, withHeldDirectory } from '../held-directory.js';
 import type { Conflict } from '../record.js';
 import {
+  assertUnchanged,
+  FileChanged,
   type FileStamp,
-  lookAgain,
-  Overtaken,
   type ReplaceOptions,
   removeWhole,
   replaceWhole,
   sameStamp,
   stampOf,
   statsAt,
-  type WholeFile,
+  type WrittenFile,
 } from '../whole-file.js';
-import { type MergeConflict, sha256Of } from './merge.js';
+import { sha256Of } from './checked-lines.js';
+import type { MergeConflict } from './merge.js';
 
-/** Bytes: a larger file is not taken for one that a person edits. */
-export const LARGEST_EDITED = 64 * 2 ** 20;
-/** Ms: a file that was written less long ago may be written still. */
+/** The size of the largest file that can be edited, in bytes. */
+export const MAX_EDITED_BYTES = 64 * 2 ** 20;
+/** A file that was written less long ago may still be being written, in ms. */
 const REST_MS = 2_000;
-/** Ms: how long a run waits for it to come to rest. */
-const PATIENCE_MS = 6_000;
-/** Conflicts that are listed of one conflict file; the file itself has all. */
-const LISTED = 100;
+/** The longest time that a run waits for the file to come to rest, in ms. */
+const MAX_WAIT_MS = 6_000;
+/** The most conflicts that are listed of one conflict file. The file itself has all. */
+const MAX_LISTED = 100;
 
-/** The user's file, as it was read while at rest. */
-export interface ReadFile {
+/** The content of the file, read while it was at rest. */
+export interface FileContent {
   readonly bytes: Buffer;
   readonly sha256: string;
   readonly stamp: FileStamp;
@@ -40,104 +41,119 @@ export interface ReadFile {
 }
 
 /**
- * The file that a person edits: read only while at rest, replaced only while it is what was read.
- * What cannot be merged is saved as a conflict file.
+ * The file that a person edits. It is read only while at rest, and replaced only while it is still
+ * what was read. A file that cannot be merged is saved as a conflict file.
  */
 export class EditedFile {
-  /** As the last run left it, or found it; undefined where there was none. */
-  #left: FileStamp | undefined;
-  readonly #conflictFiles: ConflictFiles;
+  /** The file as the last run left or found it. Undefined if there was none. */
+  #known: FileStamp | undefined;
+  /** The state that was seen last, and since when it has not changed. */
   #seen: { readonly stamp?: FileStamp; readonly since: number } = { since: 0 };
+  readonly #conflictFiles: ConflictFiles;
 
   constructor(
     private readonly target: Target,
+    private readonly mirror: string,
     private readonly clock: Clock,
-    private readonly alarm: (code: AlarmCode, detail: string) => MirrorAlarm,
   ) {
     this.#conflictFiles = new ConflictFiles(target, clock);
   }
 
-  /**
-   * Makes no directories on the way: where the disk of the root is away, its mount point stays
-   * empty.
-   */
-  async looksEdited(): Promise<boolean> {
-    return !sameStamp(await statsAt(join(this.target.root, this.target.path)), this.#left);
+  /** The path, for messages. */
+  get path(): string {
+    return join(this.target.root, this.target.path);
+  }
+
+  /** Returns a condition about this file. */
+  condition(code: ConditionCode, detail: string): MirrorCondition {
+    return new MirrorCondition(code, this.mirror, this.path, detail);
   }
 
   /**
-   * Reads the file, after a while if it was written just now.
-   *
-   * @returns undefined where there is none
-   * @throws Overtaken while it is being written; MirrorAlarm EDIT_UNREADABLE, EDIT_TOO_LARGE; the
-   *   reason of the signal
+   * Returns whether the file differs from the one that the last run left. Makes no directories: an
+   * unmounted root stays empty.
    */
-  async read(signal: AbortSignal | undefined): Promise<ReadFile | undefined> {
-    const until = this.clock.now() + PATIENCE_MS;
+  async looksEdited(): Promise<boolean> {
+    return !sameStamp(await statsAt(this.path), this.#known);
+  }
+
+  /**
+   * Reads the file. Waits if it was written just now.
+   *
+   * @returns undefined if there is none
+   * @throws FileChanged while it is being written; MirrorCondition EDIT_UNREADABLE, EDIT_TOO_LARGE;
+   *   the reason of the signal
+   */
+  async read(signal: AbortSignal | undefined): Promise<FileContent | undefined> {
+    const deadline = this.clock.now() + MAX_WAIT_MS;
     for (;;) {
       signal?.throwIfAborted();
-      const read = await atPlace(this.target, (place) => this.#readOnce(place));
-      if (read !== 'moving') return read;
-      // What moves looks edited, until it is read.
-      this.#left = undefined;
-      if (this.clock.now() >= until) throw new Overtaken();
+      const content = await withHeldDirectory(this.target, (held) => this.#readOnce(held));
+      if (content !== 'changing') return content;
+      // The file looks edited until it is read.
+      this.#known = undefined;
+      if (this.clock.now() >= deadline) throw new FileChanged();
       await this.clock.sleep(REST_MS / 4, signal);
     }
   }
 
   /**
-   * Puts new content in the place of what was read (of nothing, where nothing was).
+   * Replaces the file that was read, or creates it if there was none.
    *
-   * @throws Overtaken when that is not what stands there any more
+   * @throws FileChanged if the file is not what was read any more
    */
   async replace(
-    read: ReadFile | undefined,
-    content: AsyncIterable<string>,
+    read: FileContent | undefined,
+    text: AsyncIterable<string>,
     options: Omit<ReplaceOptions, 'lastLook'>,
-  ): Promise<WholeFile> {
-    const written = await replaceWhole(this.target, content, {
+  ): Promise<WrittenFile> {
+    const written = await replaceWhole(this.target, text, {
       ...options,
-      lastLook: (path) => lookAgain(path, read?.stamp),
+      lastLook: (path) => assertUnchanged(path, read?.stamp),
     });
-    this.#left = written.file;
+    this.#known = written.file;
     return written;
   }
 
   /**
    * Removes the file that was read.
    *
-   * @throws Overtaken when that is not what stands there any more
+   * @throws FileChanged if the file is not what was read any more
    */
-  async remove(read: ReadFile, versions: number): Promise<void> {
+  async remove(read: FileContent, versions: number): Promise<void> {
     await removeWhole(this.target, {
       versions,
-      lastLook: (path) => lookAgain(path, read.stamp),
+      lastLook: (path) => assertUnchanged(path, read.stamp),
     });
   }
 
   /**
-   * Saves a conflict file.
+   * Saves the content as a conflict file.
    *
    * @returns its path, below the root
    */
-  async saveConflict({ bytes, sha256, mode }: ReadFile): Promise<string> {
+  async saveConflict({ bytes, sha256, mode }: FileContent): Promise<string> {
     return await this.#conflictFiles.save(bytes, sha256, mode);
   }
 
   /**
-   * The conflicts whose files a person has not removed yet, and new ones.
+   * Returns the conflicts whose files a person has not removed yet. Conflict files that no record
+   * knows are listed too.
    *
-   * @param known what stood before
-   * @param file where the file with new conflicts was saved
+   * @param known the conflicts of the record
+   * @param file the conflict file of this run
+   * @param conflicts the conflicts of this run
    */
-  async standing(
+  async openConflicts(
     known: readonly Conflict[] = [],
     file?: string,
     conflicts: readonly MergeConflict[] = [],
   ): Promise<readonly Conflict[]> {
     const at = this.clock.now();
     const fresh =
-      file === undefined ? [] : conflicts.slice(0, LISTED).map((each) => ({ ...each, file, at }));
+      file === undefined
+        ? []
+        : conflicts.slice(0, MAX_LISTED).map((conflict) => ({ ...conflict, file, at }));
     const all = [...known.filter((conflict) => conflict.file !== file), ...fresh];
     return (await this.#conflictFiles.list()).flatMap((path) => {
       const listed = all.filter((conflict) => conflict.file === path);
@@ -145,36 +161,40 @@ export class EditedFile {
     });
   }
 
-  async #readOnce({ at: path, path: shown }: Place): Promise<ReadFile | 'moving' | undefined> {
+  async #readOnce({
+    at: path,
+    path: shown,
+  }: HeldPath): Promise<FileContent | 'changing' | undefined> {
     const before = await statsAt(path);
-    this.#left = before && stampOf(before);
+    this.#known = before && stampOf(before);
     if (before === undefined) return undefined;
     if (!before.isFile()) {
-      throw this.alarm('EDIT_UNREADABLE', 'something that is no regular file stands there');
+      throw this.condition('EDIT_UNREADABLE', 'it is no regular file');
     }
-    if (!this.#isAtRest(stampOf(before))) return 'moving';
-    if (before.size > LARGEST_EDITED) {
-      const detail = `it has ${numberText(before.size)} bytes, of at most ${numberText(LARGEST_EDITED)}`;
-      throw this.alarm('EDIT_TOO_LARGE', detail);
+    if (!this.#isAtRest(stampOf(before))) return 'changing';
+    if (before.size > MAX_EDITED_BYTES) {
+      const limit = numberText(MAX_EDITED_BYTES);
+      const detail = `it has ${numberText(before.size)} bytes, of at most ${limit}`;
+      throw this.condition('EDIT_TOO_LARGE', detail);
     }
     const handle = await open(path, READ_FLAGS).catch((error: unknown) => {
-      // By now nothing stands there, or a link.
+      // By now there is no file, or a link.
       if (['ENOENT', 'ELOOP'].includes(systemCode(error) ?? '')) return undefined;
-      throw this.alarm('EDIT_UNREADABLE', messageOf(error).replace(path, shown));
+      throw this.condition('EDIT_UNREADABLE', messageOf(error).replace(path, shown));
     });
-    if (handle === undefined) return 'moving';
+    if (handle === undefined) return 'changing';
     try {
       const bytes = await handle.readFile();
       const stamp = stampOf(await handle.stat());
       const isWhole = bytes.length === stamp.size && sameStamp(stamp, before);
-      if (!isWhole || !sameStamp(await statsAt(path), stamp)) return 'moving';
+      if (!isWhole || !sameStamp(await statsAt(path), stamp)) return 'changing';
       return { bytes, sha256: await sha256Of(bytes), stamp, mode: before.mode & 0o777 };
     } finally {
       await handle.close();
     }
   }
 
-  /** Times that lie in the future say nothing: then it has to look the same for as long. */
+  /** A time in the future proves nothing: then the file has to look the same for as long. */
   #isAtRest(stamp: FileStamp): boolean {
     const now = this.clock.now();
     if (!sameStamp(this.#seen.stamp, stamp)) this.#seen = { stamp, since: now };

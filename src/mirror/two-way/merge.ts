@@ -1,222 +1,222 @@
-import { createHash } from 'node:crypto';
-import { inTurns, nextTurn } from '../../lib/slices.js';
+import { withPauses } from '../../lib/slices.js';
 import type { TableRow } from '../../peer/table.js';
 
+/** The cells of a row by column. A cell that is absent is empty. */
 export type Cells = ReadonlyMap<string, string>;
 
-/** A table in memory, by key. A cell that is not there is an empty one. */
+/** A table in memory: its rows by key. */
 export interface Grid {
   readonly columns: readonly string[];
   readonly rows: ReadonlyMap<string, Cells>;
 }
 
 /**
- * What both sides changed: the peer's stays. Without a column: one side changed the row, the other
- * removed it.
+ * A cell that both sides changed differently. Without a column it is a row that one side changed
+ * and the other removed. The remote value stays.
  */
 export interface MergeConflict {
   readonly pk: string;
   readonly column?: string;
 }
 
-/** Changes of the file that the peer is to be sent. */
-export interface Outbound {
-  /**
-   * To be committed: the changed cells only; of new rows those that are not empty, at least one.
-   */
+/** Changes of rows of the remote table. */
+export interface Changes {
+  /** Rows to be set: only their changed cells. A new row has its cells that are not empty. */
   readonly set: TableRow[];
-  /** Keys of rows. */
+  /** Keys of rows to be deleted. */
   readonly deletes: string[];
 }
 
-/** The file takes everything else from the peer as it is afterwards. */
-export interface Merge extends Outbound {
+export const NO_CHANGES: Changes = { set: [], deletes: [] };
+
+/** The result of a merge: changes for the peer. The file is then written from the peer's table. */
+export interface Merge extends Changes {
   readonly conflicts: MergeConflict[];
-  /** Keys of rows that were removed from the file, and come back. */
-  readonly returned: string[];
-  /**
-   * Changes that both sides made alike, which the peer need not be sent: they are as much the
-   * file's as the peer's.
-   */
-  readonly alike: Outbound;
+  /** Keys of rows that were removed from the file, and that are written back into it. */
+  readonly restored: string[];
+  /** Changes that both sides made alike. They are not pushed, and count as changes of the file. */
+  readonly sameOnBoth: Changes;
 }
 
-/** Bytes that are hashed without giving way: a few milliseconds. */
-const HASHED_A_TURN = 2 ** 21;
+export interface MergeRules {
+  /** Whether a row that is removed from the file is deleted in the peer. */
+  readonly deletes: boolean;
+}
 
-/** The sha256 in lower-case hex; gives way to other work now and then. */
-export async function sha256Of(bytes: Buffer): Promise<string> {
-  const hash = createHash('sha256');
-  for (let at = 0; at < bytes.length; at += HASHED_A_TURN) {
-    hash.update(bytes.subarray(at, at + HASHED_A_TURN));
-    await nextTurn();
-  }
-  return hash.digest('hex');
+/** The three versions of one row. Undefined for a version that does not have it. */
+interface RowVersions {
+  readonly pk: string;
+  readonly base: Cells | undefined;
+  readonly remote: Cells | undefined;
+  readonly local: Cells | undefined;
 }
 
 /**
- * Three-way merge by key and cell of `peer` and `mine`, that both come from `base`. Changes of one
- * side go to the other, equal changes are no changes, and of different ones the peer's stays (a
- * conflict). Without a base nobody knows who changed what: then every difference is a conflict, and
- * nothing is sent to the peer.
+ * Merges the peer's table (`remote`) and the file (`local`) by key and cell. Both come from `base`.
  *
- * Only the columns of `mine` are compared: of the others the file says nothing.
+ * - A change of the file is pushed. A change of the peer stays, and reaches the file later.
+ * - An equal change of both sides needs nothing.
+ * - Different changes of the same cell are a conflict, and the remote value stays.
+ * - Without a base every difference is a conflict, and nothing is pushed.
  *
- * @param rules.deletes whether a row that is removed from the file is removed from the peer
+ * Only the columns of `local` are compared. The file may show fewer columns than the peer has.
  */
 export async function merge(
   base: Grid | undefined,
-  peer: Grid,
-  mine: Grid,
-  rules: { readonly deletes: boolean },
+  remote: Grid,
+  local: Grid,
+  rules: MergeRules,
 ): Promise<Merge> {
-  const alike: Outbound = { set: [], deletes: [] };
-  const plan: Merge = { set: [], deletes: [], conflicts: [], returned: [], alike };
-  for await (const pk of inTurns(new Set([...mine.rows.keys(), ...(base?.rows.keys() ?? [])]))) {
-    const rows = [base?.rows.get(pk), peer.rows.get(pk), mine.rows.get(pk)] as const;
-    mergeRow(pk, rows, mine.columns, plan, base === undefined ? undefined : rules);
+  const result: Merge = {
+    set: [],
+    deletes: [],
+    conflicts: [],
+    restored: [],
+    sameOnBoth: { set: [], deletes: [] },
+  };
+  const keys = new Set([...local.rows.keys(), ...(base?.rows.keys() ?? [])]);
+  for await (const pk of withPauses(keys)) {
+    const row: RowVersions = {
+      pk,
+      base: base?.rows.get(pk),
+      remote: remote.rows.get(pk),
+      local: local.rows.get(pk),
+    };
+    if (base === undefined) compareWithoutBase(row, local.columns, result);
+    else mergeRow(row, local.columns, rules, result);
   }
-  return plan;
+  return result;
 }
 
-/** @param rules undefined where there is no base at all */
 function mergeRow(
-  pk: string,
-  [base, peer, mine]: readonly [
-    base: Cells | undefined,
-    peer: Cells | undefined,
-    mine: Cells | undefined,
-  ],
+  row: RowVersions,
   columns: readonly string[],
-  plan: Merge,
-  rules: { readonly deletes: boolean } | undefined,
+  rules: MergeRules,
+  result: Merge,
 ): void {
-  if (mine === undefined) {
-    if (base === undefined) return;
-    if (peer === undefined) plan.alike.deletes.push(pk);
-    else if (rules?.deletes !== true) plan.returned.push(pk);
-    else if (sameCells(base, peer)) plan.deletes.push(pk);
-    else plan.conflicts.push({ pk });
-  } else if (peer === undefined) {
-    if (base === undefined && rules !== undefined)
-      plan.set.push({ pk, cells: cellsOfNew(mine, columns) });
-    else if (base === undefined || differing(base, mine, columns).length > 0)
-      plan.conflicts.push({ pk });
+  const { pk, base, remote, local } = row;
+  if (local === undefined) {
+    mergeRemovedRow(row, rules, result);
+  } else if (base === undefined && remote === undefined) {
+    result.set.push({ pk, cells: cellsOfNewRow(local, columns) });
   } else if (base === undefined) {
-    // Two rows that have nothing in common but the key are not mixed: one that is half of each
-    // would be a lie.
-    const clashes = differing(peer, mine, columns);
-    for (const column of clashes) plan.conflicts.push({ pk, column });
-    if (clashes.length === 0) plan.alike.set.push({ pk, cells: mine });
-  } else {
-    const cells = new Map<string, string>();
-    const alike = new Map<string, string>();
-    for (const column of differing(base, mine, columns)) {
-      const wanted = mine.get(column) ?? '';
-      const there = peer.get(column) ?? '';
-      if (there === wanted) alike.set(column, wanted);
-      else if (there === (base.get(column) ?? '')) cells.set(column, wanted);
-      else plan.conflicts.push({ pk, column });
-    }
-    if (cells.size > 0) plan.set.push({ pk, cells });
-    if (alike.size > 0) plan.alike.set.push({ pk, cells: alike });
+    compareWithoutBase(row, columns, result);
+  } else if (remote !== undefined) {
+    mergeCells(pk, base, remote, local, columns, result);
+  } else if (differingColumns(base, local, columns).length > 0) {
+    result.conflicts.push({ pk });
   }
 }
 
-function cellsOfNew(mine: Cells, columns: readonly string[]): Cells {
-  const cells = new Map([...mine].filter(([, value]) => value !== ''));
+/** Merges a row that the base has and the file does not. */
+function mergeRemovedRow(
+  { pk, base, remote }: RowVersions,
+  { deletes }: MergeRules,
+  result: Merge,
+): void {
+  if (base === undefined) return;
+  if (remote === undefined) result.sameOnBoth.deletes.push(pk);
+  else if (!deletes) result.restored.push(pk);
+  else if (hasSameCells(base, remote)) result.deletes.push(pk);
+  else result.conflicts.push({ pk });
+}
+
+/**
+ * Compares two rows of the same key that have no common base. They are not mixed: half of each
+ * would be a row that nobody wrote.
+ */
+function compareWithoutBase(
+  { pk, remote, local }: RowVersions,
+  columns: readonly string[],
+  result: Merge,
+): void {
+  if (local === undefined) return;
+  if (remote === undefined) {
+    result.conflicts.push({ pk });
+    return;
+  }
+  const differing = differingColumns(remote, local, columns);
+  for (const column of differing) result.conflicts.push({ pk, column });
+  if (differing.length === 0) result.sameOnBoth.set.push({ pk, cells: local });
+}
+
+/** Merges a row that all three versions have. */
+function mergeCells(
+  pk: string,
+  base: Cells,
+  remote: Cells,
+  local: Cells,
+  columns: readonly string[],
+  result: Merge,
+): void {
+  const changed = new Map<string, string>();
+  const sameOnBoth = new Map<string, string>();
+  for (const column of differingColumns(base, local, columns)) {
+    const localValue = local.get(column) ?? '';
+    const remoteValue = remote.get(column) ?? '';
+    if (remoteValue === localValue) sameOnBoth.set(column, localValue);
+    else if (remoteValue === (base.get(column) ?? '')) changed.set(column, localValue);
+    else result.conflicts.push({ pk, column });
+  }
+  if (changed.size > 0) result.set.push({ pk, cells: changed });
+  if (sameOnBoth.size > 0) result.sameOnBoth.set.push({ pk, cells: sameOnBoth });
+}
+
+function cellsOfNewRow(local: Cells, columns: readonly string[]): Cells {
+  const cells = new Map([...local].filter(([, value]) => value !== ''));
   const [first] = columns;
-  // A row is created by a cell that is committed, be it empty.
+  // The peer creates a row only with a cell, even if that is empty.
   if (cells.size === 0 && first !== undefined) cells.set(first, '');
   return cells;
 }
 
-/** Of these columns those in which two rows differ. */
-export function differing(a: Cells, b: Cells, columns: Iterable<string>): readonly string[] {
+/** Returns those of the columns in which two rows differ. */
+export function differingColumns(a: Cells, b: Cells, columns: Iterable<string>): readonly string[] {
   return [...columns].filter((column) => (a.get(column) ?? '') !== (b.get(column) ?? ''));
 }
 
-/** Whether two rows have the same cells, in all columns that either has. */
-function sameCells(a: Cells, b: Cells): boolean {
-  return differing(a, b, a.keys()).length === 0 && differing(a, b, b.keys()).length === 0;
+function hasSameCells(a: Cells, b: Cells): boolean {
+  const columns = new Set([...a.keys(), ...b.keys()]);
+  return differingColumns(a, b, columns).length === 0;
+}
+
+/** Returns two sets of changes as one, the later last. */
+export function combined(a: Changes, b: Changes): Changes {
+  return { set: [...a.set, ...b.set], deletes: [...new Set([...a.deletes, ...b.deletes])] };
+}
+
+export function isEmpty({ set, deletes }: Changes): boolean {
+  return set.length === 0 && deletes.length === 0;
 }
 
 /**
- * The base as it is after a run was cut short: what that run had sent to the peer, and the peer
- * shows, is common to both sides by now, as if the file had been written. Without this a person who
- * takes such an edit back would be taken for one who changed nothing.
+ * Brings a base up to date after an interrupted run. A change that the run pushed, and that the
+ * peer shows, belongs to both sides by now. Otherwise an edit that takes it back would look as if
+ * nobody had changed anything.
  *
- * @returns also what of it the peer shows
+ * @returns the base, and those of the pushed changes that the peer shows
  */
-export async function absorb(
+export async function includePushed(
   base: Grid,
-  sent: Outbound,
-  peer: Grid,
-): Promise<{ readonly base: Grid; readonly done: Outbound }> {
-  const done: Outbound = { set: [], deletes: [] };
-  if (sent.set.length + sent.deletes.length === 0) return { base, done };
+  pushed: Changes,
+  remote: Grid,
+): Promise<{ readonly base: Grid; readonly shown: Changes }> {
+  const shown: Changes = { set: [], deletes: [] };
+  if (isEmpty(pushed)) return { base, shown };
   const rows = new Map(base.rows);
-  for await (const { pk, cells } of inTurns(sent.set)) {
-    const shown = peer.rows.get(pk);
-    const seen = [...cells].filter(
-      ([column, value]) => shown && (shown.get(column) ?? '') === value,
+  for await (const { pk, cells } of withPauses(pushed.set)) {
+    const row = remote.rows.get(pk);
+    const cellsShown = [...cells].filter(
+      ([column, value]) => row !== undefined && (row.get(column) ?? '') === value,
     );
-    if (seen.length === 0) continue;
-    rows.set(pk, new Map([...(rows.get(pk) ?? []), ...seen]));
-    done.set.push({ pk, cells: new Map(seen) });
+    if (cellsShown.length === 0) continue;
+    rows.set(pk, new Map([...(rows.get(pk) ?? []), ...cellsShown]));
+    shown.set.push({ pk, cells: new Map(cellsShown) });
   }
-  for await (const pk of inTurns(sent.deletes)) {
-    if (peer.rows.has(pk)) continue;
+  for await (const pk of withPauses(pushed.deletes)) {
+    if (remote.rows.has(pk)) continue;
     rows.delete(pk);
-    done.deletes.push(pk);
+    shown.deletes.push(pk);
   }
-  return { base: { columns: base.columns, rows }, done };
-}
-
-const KEY_LENGTH = 12;
-
-/**
- * Gives new rows their keys: 12 characters [0-9a-z], made of what stands in the row. So a run that
- * ended between the commit of a row and the writing of the file finds the same key again, and adds
- * nothing twice. Of equal rows each has its own, and a key that the base has is of a row that was
- * there before. New rows without anything in them are left out: spreadsheets like to leave such
- * lines.
- *
- * @param isTaken whether the base has a row of this key
- * @param salt differs between mirrors, so that two people who add equal rows add two
- * @returns all rows by their keys
- */
-export async function withKeys(
-  rows: readonly TableRow[],
-  isTaken: (pk: string) => boolean,
-  salt: string,
-): Promise<ReadonlyMap<string, Cells>> {
-  const keyed = new Map<string, Cells>();
-  for (const { pk, cells } of rows) if (pk !== '') keyed.set(pk, cells);
-  const tries = new Map<string, number>();
-  for await (const { pk, cells } of inTurns(rows)) {
-    const filled = pk === '' ? [...cells].filter(([, value]) => value !== '') : [];
-    if (filled.length === 0) continue;
-    // The same for rows with the same cells, in whatever order.
-    const content = JSON.stringify(filled.sort(([a], [b]) => (a < b ? -1 : 1)));
-    let occurrence = tries.get(content) ?? 0;
-    let key = keyOf(salt, content, occurrence);
-    while (keyed.has(key) || isTaken(key)) {
-      occurrence += 1;
-      key = keyOf(salt, content, occurrence);
-    }
-    tries.set(content, occurrence + 1);
-    keyed.set(key, cells);
-  }
-  return keyed;
-}
-
-function keyOf(salt: string, content: string, occurrence: number): string {
-  const hash = createHash('sha256')
-    .update(JSON.stringify([salt, content, occurrence]))
-    .digest('hex');
-  // 15 hexadecimal digits make 60 bits; 12 digits to base 36 hold 62.
-  return BigInt(`0x${hash.slice(0, 15)}`)
-    .toString(36)
-    .padStart(KEY_LENGTH, '0');
+  return { base: { columns: base.columns, rows }, shown };
 }

@@ -169,7 +169,7 @@ export function Mirrors({ model }: Props) {
     return `Asked for ${counted(answer.mirrors.length, 'mirror')}: ${changed === 0 ? 'nothing changed' : `${count(changed)} changed`}.`;
   };
   const cells = (mirror: MirrorReport) => {
-    const { name, kind, path, alarm, rows, bytes, nextAt, running, succeededAt, changedAt } =
+    const { name, kind, path, condition, rows, bytes, nextAt, running, succeededAt, changedAt } =
       mirror;
     const troubles = mirrorConditions(mirror, mirrorRoot);
     const times = [succeededAt, changedAt].map((at) =>
@@ -199,8 +199,8 @@ export function Mirrors({ model }: Props) {
               <p>
                 <Prose text={text} />
               </p>
-              {level === 'bad' && alarm && (
-                <Accept model={model} name={name} path={path} alarm={alarm} />
+              {level === 'bad' && condition && (
+                <Accept model={model} name={name} path={path} condition={condition} />
               )}
             </li>
           ))}
@@ -230,17 +230,17 @@ export function Mirrors({ model }: Props) {
   );
 }
 
-function gravity({ alarm, failure, conflicts = [] }: MirrorReport): number {
-  return alarm ? 3 : conflicts.length > 0 ? 2 : failure ? 1 : 0;
+function gravity({ condition, failure, conflicts = [] }: MirrorReport): number {
+  return condition ? 3 : conflicts.length > 0 ? 2 : failure ? 1 : 0;
 }
 
 interface AcceptProps extends Props {
   readonly name: string;
   readonly path: string;
-  readonly alarm: MirrorFailure;
+  readonly condition: MirrorFailure;
 }
 
-function Accept({ model, name, path, alarm }: AcceptProps) {
+function Accept({ model, name, path, condition }: AcceptProps) {
   const accept = async () => {
     const { mirrors } = await post<MirrorsAnswer>('/api/mirrors/accept', {
       names: [name],
@@ -260,7 +260,7 @@ function Accept({ model, name, path, alarm }: AcceptProps) {
       label={`Accept what the peer has of ${escapeInvisible(name)}`}
       title={`Take what the peer has of ${escapeInvisible(name)}?`}
       // The file stays as it was only until somebody accepts.
-      text={`${alarm.message.replace(/; the file stays as it was(?=\.)/, '')} ${alarm.hint}`}
+      text={`${condition.message.replace(/; the file stays as it was(?=\.)/, '')} ${condition.hint}`}
       yes="Accept it"
     />
   );

@@ -178,7 +178,11 @@ export function Attention({ model }: Props) {
   );
 }
 
-const DIALECTS = { standard: 'the standard interface', yacy: 'YaCy' } as const;
+/** The titles of dialects. Another one is shown by its name. */
+const DIALECTS: Readonly<Record<string, string>> = {
+  standard: 'the standard interface',
+  yacy: 'YaCy',
+};
 const LANES = {
   push: 'Pushes',
   confirm: 'Look-ups',
@@ -235,7 +239,8 @@ export function Peer({ model }: Props) {
         of={{
           // While it is away the address is no link: it would lead to an error.
           'Search it at': isAway ? <Name of={readableUrl(peer.url)} /> : peer.url,
-          Speaks: peer.dialect === undefined ? 'not known yet' : DIALECTS[peer.dialect],
+          Speaks:
+            peer.dialect === undefined ? 'not known yet' : (DIALECTS[peer.dialect] ?? peer.dialect),
           'Shows a document':
             timeToVisibleMs === undefined
               ? 'not known yet'

@@ -155,7 +155,7 @@ export interface Condition {
 const PLACES: readonly (readonly [code: string, href: string])[] = [
   ['TIME_TO_SEARCH', '#time-to-search'],
   ['FOLDER_', '#folders'],
-  ['DELETES_HELD', '#folders'],
+  ['DELETES_AWAIT_APPROVAL', '#folders'],
   ['PATH_', '#folders'],
   ['QUARANTINE', '#files=quarantined'],
   ['MIRROR_', '#mirrors'],
@@ -166,7 +166,7 @@ const PLACES: readonly (readonly [code: string, href: string])[] = [
  * what to do.
  */
 const OF_MIRRORS: Readonly<Record<string, (names: readonly string[]) => string>> = {
-  MIRROR_ALARM: ({ length }) => (length === 1 ? 'has an alarm' : 'have an alarm'),
+  MIRROR_CONDITION: ({ length }) => (length === 1 ? 'needs you' : 'need you'),
   MIRROR_FAILS: ({ length }) =>
     length === 1 ? 'fails, and is tried again' : 'fail, and are tried again',
   MIRROR_CONFLICTS: () => 'changed in the peer and here',
@@ -174,11 +174,11 @@ const OF_MIRRORS: Readonly<Record<string, (names: readonly string[]) => string>>
 const MIRRORS_NAMED = 3;
 
 function textOfMirrors(code: string, { mirrors }: StatusReport): string | undefined {
-  const isIn = ({ alarm, conflicts = [], failure }: MirrorReport) =>
-    code === 'MIRROR_ALARM'
-      ? alarm
+  const isIn = ({ condition, conflicts = [], failure }: MirrorReport) =>
+    code === 'MIRROR_CONDITION'
+      ? condition
       : code === 'MIRROR_FAILS'
-        ? !alarm && failure
+        ? !condition && failure
         : conflicts.length > 0;
   const names = mirrors.filter(isIn).map(({ name }) => name);
   const more = names.length - MIRRORS_NAMED;
@@ -214,12 +214,12 @@ export function mirrorConditions(
   mirror: MirrorReport,
   root: string,
 ): readonly { level: string; text: string }[] {
-  const { alarm, failure, absentSince, conflicts = [], notes = [] } = mirror;
+  const { condition, failure, absentSince, conflicts = [], notes = [] } = mirror;
   const files = [...new Set(conflicts.map(({ file }) => file))];
   const cellsOf = (name: string) => conflicts.filter(({ file }) => file === name);
   const absent = 'The peer does not have it; the file comes back when the peer has it again.';
   const all = [
-    { level: 'bad', text: sentences(alarm?.message, alarm?.hint) },
+    { level: 'bad', text: sentences(condition?.message, condition?.hint) },
     { level: 'warn', text: sentences(failure?.message, failure?.hint) },
     ...files.map((name) => ({
       level: 'warn',

@@ -1,0 +1,122 @@
+import { counted, numberText } from '../../lib/text.js';
+import { type ConditionCode, quoted } from '../errors.js';
+import type { FollowOptions, MirrorDeps } from '../mirror.js';
+import type { TablePlan } from '../plan.js';
+import type { MirrorRecord } from '../record.js';
+import type { Columns, TableCopy, TableSource } from '../table-source.js';
+import { type EditedFile, MAX_EDITED_BYTES } from './edited-file.js';
+import { MAX_ROWS } from './local-table.js';
+import type { Cells, Changes, Grid } from './merge.js';
+
+/** The rows that are pushed in one task. They are verified together, maybe by a full pass. */
+const ROWS_PER_PUSH = 1_000;
+
+/** The peer's table in memory. Its columns are those with at least one value. */
+export interface RemoteCopy {
+  readonly columns: Columns;
+  readonly grid: Grid;
+  /** The conditions that a person accepted and whose cause lasts. */
+  readonly accepted: readonly ConditionCode[];
+}
+
+/** The peer's side of a two-way table: reads it into memory, and pushes changes to it. */
+export class RemoteTable {
+  constructor(
+    private readonly plan: TablePlan,
+    private readonly deps: MirrorDeps,
+    private readonly source: TableSource,
+    private readonly file: EditedFile,
+  ) {}
+
+  /**
+   * Reads the table.
+   *
+   * @returns undefined if the peer does not have it
+   * @throws MirrorCondition, also EDIT_TOO_LARGE and EDIT_KEYS
+   */
+  async read(
+    before: MirrorRecord | undefined,
+    options: FollowOptions,
+  ): Promise<RemoteCopy | undefined> {
+    return await this.source.read(before, options, (copy) => this.#inMemory(copy));
+  }
+
+  /** Returns the longest key of the peer, in bytes. Undefined if there is no known limit. */
+  async maxKeyBytes(signal: AbortSignal): Promise<number | undefined> {
+    const { peer, requests } = this.deps;
+    return await requests.run(signal, (signal) => peer.tables.maxKeyBytes({ signal }));
+  }
+
+  /**
+   * Pushes changes, group by group. The client verifies each group by reading it back.
+   *
+   * @param before the rows before the push, for the log
+   * @throws PeerError; the reason of the signal between two groups
+   */
+  async push(changes: Changes, before: Grid, signal: AbortSignal): Promise<void> {
+    const { set, deletes } = changes;
+    const { peer, requests } = this.deps;
+    const { source } = this.plan;
+    for (const rows of groupsOf(set)) {
+      signal.throwIfAborted();
+      this.#logStep('rows are about to be pushed');
+      await requests.run(signal, (signal) => peer.tables.set(source, rows, { signal }));
+      this.#logStep('rows were pushed');
+    }
+    for (const keys of groupsOf(deletes)) {
+      signal.throwIfAborted();
+      await requests.run(signal, (signal) => peer.tables.deleteRows(source, keys, { signal }));
+      this.#logStep('rows were deleted in the peer');
+    }
+    this.#logPushed(changes, before);
+  }
+
+  async #inMemory({ rows: stored, columns, accepted }: TableCopy): Promise<RemoteCopy> {
+    const rows = new Map<string, Cells>();
+    const filled = new Set<string>();
+    let characters = 0;
+    for await (const group of stored.read()) {
+      for (const { pk, cells } of group) {
+        if (rows.has(pk)) {
+          const detail = `the peer shows the key ${JSON.stringify(pk)} twice`;
+          throw this.file.condition('EDIT_KEYS', detail);
+        }
+        rows.set(pk, cells);
+        characters += pk.length;
+        for (const [column, value] of cells) {
+          characters += value.length;
+          filled.add(column);
+        }
+      }
+      if (rows.size > MAX_ROWS || characters > MAX_EDITED_BYTES) {
+        const limits = `${MAX_ROWS} rows or ${MAX_EDITED_BYTES} characters`;
+        throw this.file.condition('EDIT_TOO_LARGE', `the peer's table has more than ${limits}`);
+      }
+    }
+    return { columns, accepted, grid: { columns: [...filled].sort(), rows } };
+  }
+
+  /** Logs that an edit reached the peer. */
+  #logPushed({ set, deletes }: Changes, before: Grid): void {
+    const { name, source } = this.plan;
+    const changed = set.filter(({ pk }) => before.rows.has(pk)).length;
+    const counts = { changed, added: set.length - changed, removed: deletes.length };
+    const details = Object.entries(counts)
+      .filter(([, count]) => count > 0)
+      .map(([verb, count]) => `${numberText(count)} ${verb}`)
+      .join(', ');
+    const rows = counted(set.length + deletes.length, 'row');
+    this.deps.log.info(
+      { event: 'mirror', mirror: name, ...counts },
+      `mirror ${name}: wrote ${rows} of the table ${quoted(source)} to the peer (${details})`,
+    );
+  }
+
+  #logStep(step: string): void {
+    this.deps.log.debug({ mirror: this.plan.name }, step);
+  }
+}
+
+function* groupsOf<T>(all: readonly T[]): Generator<readonly T[]> {
+  for (let at = 0; at < all.length; at += ROWS_PER_PUSH) yield all.slice(at, at + ROWS_PER_PUSH);
+}

@@ -1,0 +1,181 @@
+import type { Clock } from '../lib/clock.js';
+import type { PeersyncError } from '../lib/errors.js';
+import type { Peerdoc } from '../peer/peerdoc.js';
+
+/** Shortest interval between two look-ups of a document, in ms. */
+export const SHORTEST_INTERVAL_MS = 200;
+
+export type LookUpMode = 'new' | 'otherwise' | 'settling';
+
+export interface LookUpOptions {
+  /** Names the document in the loop. A new look-up of the same key replaces an earlier one. */
+  readonly key: string;
+  readonly url: string;
+  /** Time of the first look-up, in ms since the epoch; not before the end of the hold. */
+  readonly due: number;
+  /** Interval before the second look-up, in ms. @default 200 */
+  readonly intervalMs?: number;
+  /**
+   * `otherwise` if an earlier answer may have been forgotten that was not as expected.
+   * @default `new`
+   */
+  readonly mode?: 'new' | 'otherwise';
+  /**
+   * Whether it may be dropped if there is no room in memory, because a pass over the state finds it
+   * again. @default false
+   */
+  readonly isEvictable?: boolean;
+}
+
+/**
+ * One wait until the peer shows a document as expected. The judge defines what is expected: the
+ * version that was pushed, or no document any more after a removal.
+ *
+ * A peer may take back what it shows: YaCy does so for up to 18 s after it indexed a document. For
+ * that time after a request, the *hold*, no answer proves anything. Therefore no look-up begins
+ * before `due`, and `due` is never within a hold. The mode decides whether an expected answer
+ * *counts*, which ends the wait:
+ *
+ * - `new`: the peer never gave another answer. An expected answer counts.
+ * - `otherwise`: the last usable answer was not as expected. An expected answer does not count: it
+ *   leads to `settling`.
+ * - `settling`: the last usable answer was as expected, and another hold has to pass. If the next
+ *   one is as expected too, it counts.
+ *
+ * An expected answer leads to `settling` from each mode if the document itself shows that the peer
+ * indexed it within the hold. An answer that is not as expected leads to `otherwise` from each
+ * mode. An unusable answer changes no mode.
+ */
+export class LookUp<Subject> {
+  readonly key: string;
+  readonly url: string;
+  readonly isEvictable: boolean;
+  /** Time of the next look-up, in ms since the epoch. */
+  due: number;
+  /** The reason why the last answer that did not count was not as expected. */
+  lastAnswer?: string;
+  /** The number of answered requests of the loop at the last failed look-up of this document. */
+  answersAtFailure?: number;
+  #intervalMs: number;
+  #mode: LookUpMode;
+  #modeSince: number;
+
+  /** @param subject the judge's own data of this document */
+  constructor(
+    readonly subject: Subject,
+    { key, url, due, intervalMs, mode = 'new', isEvictable = false }: LookUpOptions,
+  ) {
+    this.key = key;
+    this.url = url;
+    this.due = due;
+    this.isEvictable = isEvictable;
+    this.#intervalMs = Math.max(SHORTEST_INTERVAL_MS, intervalMs ?? SHORTEST_INTERVAL_MS);
+    this.#mode = mode;
+    this.#modeSince = due;
+  }
+
+  get mode(): LookUpMode {
+    return this.#mode;
+  }
+
+  /** Returns the time since which all usable answers were as expected. */
+  expectedSince(now: number): number {
+    return this.#mode === 'settling' ? this.#modeSince : now;
+  }
+
+  /**
+   * Applies an expected answer. If it does not count, the look-up settles.
+   *
+   * @param provisionalMs how long the peer may still take this document back, by its own dates
+   * @returns whether the answer counts
+   */
+  expected(now: number, holdMs: number, provisionalMs: number): boolean {
+    const waitMs = Math.max(this.#mode === 'otherwise' ? holdMs : 0, provisionalMs);
+    if (waitMs === 0) return true;
+    this.due = now + waitMs;
+    this.#enter('settling', this.expectedSince(now));
+    return false;
+  }
+
+  /** Applies an answer that is not as expected. */
+  otherwise(now: number): void {
+    if (this.#mode !== 'otherwise') this.#enter('otherwise', now);
+  }
+
+  /** Schedules the next look-up after the interval, which doubles. */
+  postpone(now: number, maxIntervalMs: number): void {
+    this.due = now + this.#intervalMs;
+    this.#intervalMs = Math.min(2 * this.#intervalMs, maxIntervalMs);
+  }
+
+  #enter(mode: Exclude<LookUpMode, 'new'>, since: number): void {
+    this.#mode = mode;
+    this.#modeSince = since;
+  }
+}
+
+/** The answer to one look-up. `began` is the time when it was asked for, in ms since the epoch. */
+export type Answer =
+  /** `doc` is undefined if the peer does not have the document. */
+  | { readonly kind: 'document'; readonly began: number; readonly doc: Peerdoc | undefined }
+  /** The look-up failed, and others did not: the failure concerns this document. */
+  | { readonly kind: 'documentFailed'; readonly began: number; readonly failure: PeersyncError }
+  /** The look-up failed, and so may others: it says nothing about this document. */
+  | { readonly kind: 'peerFailed'; readonly began: number; readonly failure: PeersyncError };
+
+export type Verdict<Evidence> =
+  /** `provisionalMs`: see `LookUp.expected`. @default 0 */
+  | { readonly kind: 'expected'; readonly evidence: Evidence; readonly provisionalMs?: number }
+  | { readonly kind: 'otherwise'; readonly why: string }
+  | { readonly kind: 'unusable'; readonly why: string }
+  /** Nobody waits for the document any more. */
+  | { readonly kind: 'void' };
+
+/** Decides about the answers for one kind of look-up, and acts on them. */
+export interface Judge<Subject, Evidence> {
+  /** Reads an answer, and leaves the state as it is. */
+  judge(look: LookUp<Subject>, answer: Answer): Verdict<Evidence>;
+  /** Called right after `judge` for an expected answer that counts. The look-up has ended. */
+  settled(look: LookUp<Subject>, evidence: Evidence): Promise<void>;
+  /**
+   * Called right after `judge` for an answer that is not as expected, or unusable.
+   * @returns when to look the document up again: `later` is after the interval
+   */
+  unsettled(
+    look: LookUp<Subject>,
+    answer: Answer,
+    why: string,
+  ): Promise<'later' | 'atOnce' | 'never'>;
+}
+
+export interface LookUpTerms {
+  readonly clock: Pick<Clock, 'now'>;
+  readonly holdMs: number;
+  readonly maxIntervalMs: number;
+}
+
+/**
+ * Has an answer judged, and applies the verdict.
+ * @returns whether the document is to be looked up again when it is due
+ */
+export async function applyAnswer<Subject, Evidence>(
+  look: LookUp<Subject>,
+  answer: Answer,
+  judge: Judge<Subject, Evidence>,
+  { clock, holdMs, maxIntervalMs }: LookUpTerms,
+): Promise<boolean> {
+  const now = clock.now();
+  const verdict = judge.judge(look, answer);
+  if (verdict.kind === 'void') return false;
+  if (verdict.kind === 'expected') {
+    if (!look.expected(now, holdMs, verdict.provisionalMs ?? 0)) return true;
+    await judge.settled(look, verdict.evidence);
+    return false;
+  }
+  if (verdict.kind === 'otherwise') look.otherwise(now);
+  look.lastAnswer = verdict.why;
+  const again = await judge.unsettled(look, answer, verdict.why);
+  if (again === 'atOnce') look.due = clock.now();
+  else if (again === 'later') look.postpone(now, maxIntervalMs);
+  return again !== 'never';
+}

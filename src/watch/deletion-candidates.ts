@@ -1,0 +1,117 @@
+import type { FolderConfig } from '../config/config.js';
+import { documentUrl } from '../config/url.js';
+import { sameStat } from '../lib/file.js';
+import { nextTurn } from '../lib/slices.js';
+import {
+  type Entry,
+  type GoneItem,
+  isExcluded,
+  type Sent,
+  type SkippedFile,
+} from '../state/entry.js';
+import { isSkippedUnsent, sinceOf } from '../state/line.js';
+import type { FolderDeps } from './folder-deps.js';
+import { isAbsence, look } from './lister.js';
+import type { UnreadFiles } from './unread-files.js';
+
+/** Number of records that are tested without a pause. */
+const SLICE = 50;
+
+/** A record whose document may have to be removed: its file is gone, or its content is kept out. */
+export type Candidate = (GoneItem | SkippedFile) & { readonly sent: Sent };
+
+/**
+ * Whether the documents of removed files are removed from the peer. Unless the folder says so, they
+ * are removed from an embedded peer only, and not while the kind of peer is unknown.
+ *
+ * @param isEmbedded whether the peer is an embedded one; undefined while that is unknown
+ */
+export function removesDocuments(
+  { onDelete }: Pick<FolderConfig, 'onDelete'>,
+  isEmbedded: boolean | undefined,
+): boolean {
+  return onDelete === undefined ? isEmbedded === true : onDelete === 'remove';
+}
+
+/**
+ * Whether the document of a file that is gone, or whose content is kept out, has to be removed from
+ * the peer as soon as that is certain. A document whose file has another URL by now stays. So does
+ * that of a file which a rule of paths keeps out, because a rule may be mistaken.
+ */
+export function isToBeRemoved(
+  entry: Entry,
+  folder: Pick<FolderConfig, 'onDelete' | 'url'> | undefined,
+  isEmbedded: boolean | undefined,
+): entry is Candidate {
+  if (folder === undefined || !isOutOfFolder(entry)) return false;
+  if (!removesDocuments(folder, isEmbedded)) return false;
+  return entry.sent.url === documentUrl(folder.url, entry.path);
+}
+
+/** Whether a file with a document in the peer is gone, or kept out for its content. */
+function isOutOfFolder(entry: Entry): entry is Candidate {
+  const isOut = entry.status === 'gone' || (entry.status === 'skipped' && !isExcluded(entry));
+  return isOut && entry.sent !== undefined;
+}
+
+/** The records of one folder whose documents may have to be removed. */
+export class DeletionCandidates {
+  constructor(private readonly deps: FolderDeps) {}
+
+  /** Whether the document of a record has to be removed; see `isToBeRemoved`. */
+  includes(entry: Entry): entry is Candidate {
+    const { folder, isEmbedded } = this.deps;
+    // The kind of peer is asked only if it decides.
+    if (!isOutOfFolder(entry)) return false;
+    return isToBeRemoved(entry, folder, folder.onDelete === undefined ? isEmbedded() : undefined);
+  }
+
+  /**
+   * Returns when a file went, in ms since the epoch. A time in the future comes from an earlier run
+   * whose clock was wrong, so the file went before this run began.
+   */
+  goneSince({ since }: Pick<Candidate, 'since'>): number {
+    return since > this.deps.clock.now() ? Number.NEGATIVE_INFINITY : since;
+  }
+
+  /** Yields the candidates whose files went before a time, in ms since the epoch. */
+  async *goneBefore(before: number, unread: UnreadFiles): AsyncGenerator<Candidate> {
+    const { folder, state } = this.deps;
+    const { gone, skipped } = state.counts(folder.name);
+    if (folder.onDelete === 'keep' || gone + skipped === 0) return;
+    const status = ['gone', 'skipped'] as const;
+    const where = (line: string) =>
+      this.goneSince({ since: sinceOf(line) }) < before && !isSkippedUnsent(line);
+    let passed = 0;
+    for await (const slice of state.entries.slices({ folder: folder.name, status, where })) {
+      for (const entry of slice) {
+        passed += 1;
+        if (passed % SLICE === 0) await nextTurn();
+        if (!this.includes(entry)) continue;
+        if (state.entries.ownerOf(entry.sent.url, entry) !== undefined) continue;
+        if (this.#wasScanned(entry, unread) || (await this.isStillOut(entry))) yield entry;
+      }
+    }
+  }
+
+  /**
+   * Whether there is no file at the path, or the same one that is kept out. A path that cannot be
+   * looked at proves nothing.
+   */
+  async isStillOut({ path, status, version }: Candidate): Promise<boolean> {
+    const { folder, guard } = this.deps;
+    const isFollowed = status === 'skipped' && folder.followSymlinks;
+    const found = await look(guard.absolute(path), isFollowed);
+    if ('code' in found) return isAbsence(found.code);
+    if (status === 'skipped' && found.kind === 'file') return sameStat(found.stat, version);
+    return found.kind !== 'file' && !(found.kind === 'link' && folder.followSymlinks);
+  }
+
+  /**
+   * Whether the full scan looked at the path. It did not if a rule keeps the path out, and it does
+   * not count if the file may be back and waits to be read.
+   */
+  #wasScanned({ path }: Candidate, unread: UnreadFiles): boolean {
+    return unread.isComplete && !unread.has(path) && this.deps.rules.decide(path).take;
+  }
+}

@@ -1,0 +1,107 @@
+import { type FileStat, fileStat, sameStat } from '../lib/file.js';
+import {
+  EXCLUDED,
+  type Failure,
+  isAway,
+  isExcluded,
+  itemName,
+  keptOutFor,
+  mayHaveDocument,
+  quarantined,
+  skipped,
+  stillKeptOut,
+  wasSkippedFor,
+} from '../state/entry.js';
+import type { FolderDeps } from './folder-deps.js';
+import { failures, PRIVATE_KEY } from './rules/failures.js';
+import type { Taken } from './rules/folder-rules.js';
+import { waitingForDocument } from './unicode-names.js';
+
+/**
+ * Records the files of one folder that are not pushed, each with its reason:
+ *
+ * - *Excluded*: a rule keeps the path out. The document of such a file stays in the peer, because a
+ *   rule may be mistaken.
+ * - *Skipped*: the content or the size keeps the file out.
+ * - *Quarantined*: the file was to be taken, and cannot be without a change.
+ */
+export class Exclusions {
+  constructor(private readonly deps: FolderDeps) {}
+
+  /** Excludes a path. Only what the peer was sent of it is remembered. */
+  exclude(path: string, rule: string): void {
+    const { clock, folder, guard, log, state } = this.deps;
+    const before = state.get(folder.name, path);
+    if (!guard.mayLook || before === undefined || isAway(before) || isExcluded(before)) return;
+    const at = { folder: folder.name, path };
+    const failure = failures.excluded(folder.name);
+    const after = skipped(before, at, fileStat(before.version), failure, clock.now());
+    if (mayHaveDocument(after)) {
+      state.put(after);
+      log.info(
+        { event: 'skipped', ...at, code: EXCLUDED },
+        `skipped ${itemName(at)}: ${rule}. The peer keeps the document that it already has. ${failure.hint}`,
+      );
+    } else {
+      state.remove(folder.name, path);
+      log.debug(at, `${itemName(at)} is skipped from now on: ${rule}.`);
+    }
+    this.documentFreed(path);
+  }
+
+  /** Skips a file for its content or size. */
+  skip(path: string, stat: FileStat, why: Failure): void {
+    const { clock, folder, state } = this.deps;
+    const before = state.get(folder.name, path);
+    const isKnown =
+      before !== undefined &&
+      before.status !== 'quarantined' &&
+      keptOutFor(before)?.message === why.message &&
+      sameStat(before.version, stat);
+    if (isKnown) return;
+    const at = { folder: folder.name, path };
+    const isLeaving = before?.status === 'removing' && before.keptOut !== undefined;
+    state.put(
+      isLeaving
+        ? stillKeptOut(before, fileStat(stat), why)
+        : skipped(before, at, fileStat(stat), why, clock.now()),
+    );
+    this.documentFreed(path);
+    if (!wasSkippedFor(before, why)) this.#logSkipped(path, why);
+  }
+
+  /** Quarantines a file that was to be taken. */
+  quarantine(path: string, stat: FileStat, why: Failure, taken: Taken): void {
+    const { clock, committer, folder, log, state } = this.deps;
+    const before = state.get(folder.name, path);
+    const isKnown =
+      before?.status === 'quarantined' &&
+      before.failure.message === why.message &&
+      sameStat(before.version, stat);
+    if (isKnown) return;
+    const at = { folder: folder.name, path };
+    state.put(quarantined(before, { ...taken, ...at }, fileStat(stat), why, clock.now()));
+    committer.commitSoon();
+    log.warn(
+      { event: 'quarantined', ...at, code: why.code },
+      `quarantined ${itemName(at)}: ${why.message} ${why.hint}`,
+    );
+  }
+
+  /** Called after a path gave up its document. A file with another form of the name may take it. */
+  documentFreed(path: string): void {
+    const { committer, debouncer, folder, state } = this.deps;
+    committer.commitSoon();
+    for (const other of waitingForDocument(state, folder.name, path)) debouncer.look(other);
+  }
+
+  #logSkipped(path: string, why: Failure): void {
+    const { folder, log } = this.deps;
+    const at = { folder: folder.name, path };
+    const level = why.code === PRIVATE_KEY ? 'warn' : 'info';
+    log[level](
+      { event: 'skipped', ...at, code: why.code },
+      `skipped ${itemName(at)}: ${why.message} ${why.hint}`,
+    );
+  }
+}

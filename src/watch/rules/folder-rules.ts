@@ -1,0 +1,120 @@
+import { basename } from 'node:path/posix';
+import type { FolderConfig } from '../../config/config.js';
+import { DEFAULT_IGNORE } from '../../config/default-ignore.js';
+import { documentUrl } from '../../config/url.js';
+import { quoted } from '../../lib/text.js';
+import { directoriesAbove } from '../lister.js';
+import { IGNORE_FILE, IgnoreFiles } from './ignore-files.js';
+import { PatternList } from './pattern-list.js';
+
+/** The decision on one file, and the rule behind it, worded as part of a sentence. */
+export type Decision =
+  | {
+      readonly take: true;
+      readonly collection: string;
+      readonly url: string;
+      readonly rule: string;
+    }
+  | { readonly take: false; readonly rule: string };
+
+/** A decision to take the file. */
+export type Taken = Extract<Decision, { take: true }>;
+
+/**
+ * Decides which files of a folder are taken, and for which collection. A file is skipped if
+ *
+ * - it, or a directory that it stands in, is ignored. The deepest `.peersyncignore` file that
+ *   matches decides (`!pattern` takes a file back), then the folder's `ignore`, then the defaults;
+ * - no pattern of `include` matches it;
+ * - the first of `rules` that matches says `skip`.
+ *
+ * Every other file is taken. Its collection is that of the first rule that matches, otherwise that
+ * of the folder. If a `.peersyncignore` file cannot be read, nothing of its directory is taken, and
+ * the peer keeps what it was given.
+ */
+export class FolderRules {
+  readonly ignoreFiles: IgnoreFiles;
+  readonly #ignore: PatternList;
+  readonly #defaults: PatternList;
+  /** Undefined if `include` takes everything. */
+  readonly #include: PatternList | undefined;
+  /** One list for each of `rules`, in the same order. */
+  readonly #matches: readonly PatternList[];
+
+  constructor(private readonly folder: FolderConfig) {
+    this.ignoreFiles = new IgnoreFiles(folder.path);
+    this.#ignore = new PatternList(folder.ignore);
+    this.#defaults = new PatternList(folder.ignoreDefaults ? DEFAULT_IGNORE : [], true);
+    const takesAll = folder.include.some((pattern) => pattern === '*' || pattern === '**');
+    this.#include = takesAll ? undefined : new PatternList(folder.include);
+    this.#matches = folder.rules.map(({ match }) => new PatternList([match]));
+  }
+
+  /** Decides on the file at `path`, relative to the folder. */
+  decide(path: string): Decision {
+    const rule = this.closedBy(path);
+    return rule === undefined ? this.decideEntered(path) : { take: false, rule };
+  }
+
+  /**
+   * Returns the rule that keeps out a directory above `path`. If `path` ends in a slash, that
+   * directory itself is tested too.
+   */
+  closedBy(path: string): string | undefined {
+    for (const directory of directoriesAbove(path)) {
+      const rule = directory === '' ? undefined : this.closedEntered(directory);
+      if (rule !== undefined) return rule;
+    }
+    return undefined;
+  }
+
+  /** Decides like `decide` on a file whose directory is known to be entered. */
+  decideEntered(path: string): Decision {
+    const { name, url } = this.folder;
+    if (basename(path) === IGNORE_FILE)
+      return { take: false, rule: `${IGNORE_FILE} is a file of rules and is not pushed` };
+    const ignored = this.#ignoredBy(path, '');
+    if (ignored !== undefined) return { take: false, rule: ignored };
+    if (this.#include?.test(path).ignored === false)
+      return { take: false, rule: `no pattern of include of folder ${quoted(name)} matches` };
+    const index = this.#matches.findIndex((patterns) => patterns.test(path).ignored);
+    const rule = this.folder.rules[index];
+    if (rule !== undefined && !('collection' in rule))
+      return { take: false, rule: `${this.#nameOf(index)}: skip` };
+    const collection = rule?.collection ?? this.folder.collection;
+    const taker = rule === undefined ? `folder ${quoted(name)} takes it` : this.#nameOf(index);
+    const text = `${taker}: collection ${quoted(collection)}`;
+    return { take: true, collection, url: documentUrl(url, path), rule: text };
+  }
+
+  /** Returns the rule that keeps out a directory whose parent is known to be entered. */
+  closedEntered(directory: string): string | undefined {
+    const ignored = this.#ignoredBy(directory, '/');
+    if (ignored !== undefined) return ignored;
+    for (const [index, rule] of this.folder.rules.entries()) {
+      // An earlier rule may take files of the directory, so a later `skip` does not close it.
+      if ('collection' in rule) return undefined;
+      if (this.#matches[index]?.test(`${directory}/`).ignored)
+        return `${this.#nameOf(index)}: skip`;
+    }
+    return undefined;
+  }
+
+  #nameOf(index: number): string {
+    return `rules[${index}] ${JSON.stringify(this.folder.rules[index]?.match)} of folder ${quoted(this.folder.name)}`;
+  }
+
+  #ignoredBy(path: string, end: '' | '/'): string | undefined {
+    const verdict = this.ignoreFiles.test(path, end);
+    if (verdict.kind === 'ignored') return verdict.rule;
+    if (verdict.kind === 'unignored') return undefined;
+    const own = this.#ignore.test(path + end);
+    if (own.ignored)
+      return `ignore pattern ${JSON.stringify(own.rule?.pattern)} of folder ${quoted(this.folder.name)}`;
+    if (own.unignored) return undefined;
+    const { ignored, rule } = this.#defaults.test(path + end);
+    return ignored
+      ? `ignoreDefaults of folder ${quoted(this.folder.name)}: ${JSON.stringify(rule?.pattern)}`
+      : undefined;
+  }
+}

@@ -1,0 +1,374 @@
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { PeersyncError } from '../../src/lib/errors.js';
+import { DIALECTS } from '../../src/peer/dialects/dialects.js';
+import type { Peerdoc } from '../../src/peer/peerdoc.js';
+import type { UplinkDeps } from '../../src/uplink/deps.js';
+import { type Answer, type Judge, LookUp, type Verdict } from '../../src/uplink/look-up.js';
+import { LookUpLoop } from '../../src/uplink/look-up-loop.js';
+import { LookUpPass } from '../../src/uplink/look-up-pass.js';
+import { FakeClock } from '../support/fake-clock.js';
+import { deferred } from '../support/wait.js';
+import { failing, QUICK, unreachable } from '../support/world.js';
+
+const HOLD_MS = 10_000;
+const MAX_INTERVAL_MS = 1_000;
+
+type Shown = 'expected' | 'other' | PeersyncError;
+
+/** Judges documents by their title, and records what it is called with. */
+class TitleJudge implements Judge<string, string> {
+  readonly settledAt = new Map<string, number>();
+  readonly titles: string[] = [];
+  readonly failures: string[] = [];
+  again: 'later' | 'atOnce' | 'never' = 'later';
+  provisionalMs = 0;
+  onUnsettled: () => Promise<void> | void = () => {};
+
+  constructor(readonly clock: FakeClock) {}
+
+  judge(look: LookUp<string>, answer: Answer): Verdict<string> {
+    if (answer.kind !== 'document') return { kind: 'unusable', why: answer.failure.message };
+    const { title = '' } = answer.doc ?? {};
+    this.titles.push(`${look.subject}: ${title}`);
+    return title === 'other'
+      ? { kind: 'otherwise', why: 'the peer shows another one' }
+      : { kind: 'expected', evidence: title, provisionalMs: this.provisionalMs };
+  }
+
+  async settled(look: LookUp<string>): Promise<void> {
+    this.settledAt.set(look.subject, this.clock.now());
+  }
+
+  async unsettled(_: LookUp<string>, answer: Answer) {
+    if (answer.kind !== 'document') this.failures.push(answer.kind);
+    await this.onUnsettled();
+    return this.again;
+  }
+}
+
+/**
+ * A loop on a fake clock, at a peer that answers with the title `expected` unless a test has it
+ * answer otherwise.
+ */
+class Site {
+  readonly clock = new FakeClock();
+  readonly began = this.clock.now();
+  readonly judge = new TitleJudge(this.clock);
+  readonly asked: { readonly urls: readonly string[]; readonly atMs: number }[] = [];
+  readonly #stopping = new AbortController();
+  readonly loop: LookUpLoop<string, string>;
+  readonly deps: UplinkDeps;
+  answer: (url: string, times: number) => Shown | Promise<Shown> = () => 'expected';
+  isPushing = false;
+
+  constructor({
+    holdMs = HOLD_MS,
+    isEmbedded = false,
+    maxInMemory = 100,
+    maxWaitForPushMs = 0,
+  }: {
+    readonly holdMs?: number;
+    readonly isEmbedded?: boolean;
+    readonly maxInMemory?: number;
+    readonly maxWaitForPushMs?: number;
+  } = {}) {
+    const peerdocs = async (urls: readonly string[]) => {
+      this.asked.push({ urls, atMs: this.clock.now() - this.began });
+      return await Promise.all(urls.map((url) => this.#show(url)));
+    };
+    this.deps = {
+      clock: this.clock,
+      dialect: { current: DIALECTS.standard },
+      settings: {
+        ...QUICK,
+        confirm: { ...QUICK.confirm, hold: holdMs, maxInterval: MAX_INTERVAL_MS },
+      },
+      queue: {
+        run: (_: string, request: (signal: AbortSignal) => unknown) =>
+          request(this.#stopping.signal),
+        ready: async () => {},
+        hasRoom: () => true,
+        isBusy: () => this.isPushing,
+      },
+      peer: { peerdoc: async ({ url }: { url: string }) => (await peerdocs([url]))[0] },
+      embeddedPeer: isEmbedded ? { peerdocs } : undefined,
+    } as unknown as UplinkDeps;
+    this.loop = new LookUpLoop(this.deps, this.judge, {
+      name: 'test',
+      what: 'nothing is looked up',
+      maxInMemory,
+      maxWaitForPushMs,
+      entries: async function* () {},
+      onFound: () => {},
+    });
+  }
+
+  async #show(url: string): Promise<Peerdoc> {
+    const times = this.asked.filter(({ urls }) => urls.includes(url)).length;
+    const title = await this.answer(url, times);
+    if (title instanceof PeersyncError) throw title;
+    return { url, title, at: this.clock.now(), fields: {} };
+  }
+
+  start(): this {
+    const running = this.loop.run(this.#stopping.signal);
+    onTestFinished(async () => {
+      this.#stopping.abort();
+      await this.clock.advance(1);
+      await running;
+    });
+    return this;
+  }
+
+  /** Stops the loop, as the end of the test does otherwise. */
+  stop(): void {
+    this.#stopping.abort();
+  }
+
+  look(key: string, dueInMs = 0, mode: 'new' | 'otherwise' = 'new'): LookUp<string> {
+    const url = `https://x.example/${key}`;
+    return new LookUp(key, { key, url, due: this.clock.now() + dueInMs, mode });
+  }
+
+  /** The times at which the peer was asked, in ms since the start. */
+  get times(): readonly number[] {
+    return this.asked.map(({ atMs }) => atMs);
+  }
+
+  /** The time at which the look-up ended with an answer that counted, in ms since the start. */
+  settledAt(key: string): number | undefined {
+    const at = this.judge.settledAt.get(key);
+    return at === undefined ? undefined : at - this.began;
+  }
+}
+
+describe('a look-up', () => {
+  it('is not made before it is due, and ends with its first expected answer', async () => {
+    const site = new Site().start();
+    site.loop.add(site.look('a', 500));
+    await site.clock.advance(499);
+    expect(site.times).toEqual([]);
+    await site.clock.advance(60_000);
+    expect([site.times, site.settledAt('a')]).toEqual([[500], 500]);
+    expect(site.loop.isIdle).toBe(true);
+  });
+
+  it('is repeated at intervals that double up to confirm.maxInterval', async () => {
+    const site = new Site().start();
+    site.answer = () => 'other';
+    site.loop.add(site.look('a'));
+    await site.clock.advance(4_500);
+    const intervals = site.times.map((at, i) => at - (site.times[i - 1] ?? 0));
+    expect(intervals).toEqual([0, 200, 400, 800, 1_000, 1_000, 1_000]);
+  });
+
+  it.each([
+    ['its answer was otherwise', 'new', ['other'], 200 + HOLD_MS],
+    ['an earlier answer may have been otherwise', 'otherwise', [], HOLD_MS],
+  ] as const)(
+    'counts only when the answer is the same another hold later, after %s',
+    async (_, mode, before, settledAt) => {
+      const site = new Site().start();
+      site.answer = (_, times) => before[times - 1] ?? 'expected';
+      site.loop.add(site.look('a', 0, mode));
+      await site.clock.advance(settledAt - 1);
+      expect(site.settledAt('a')).toBeUndefined();
+      expect(site.loop.get('a')?.mode).toBe('settling');
+      await site.clock.advance(1);
+      expect(site.settledAt('a')).toBe(settledAt);
+      expect(site.times).toHaveLength(before.length + 2);
+    },
+  );
+
+  it('settles anew if the answer is otherwise at the end of the hold', async () => {
+    const site = new Site().start();
+    site.answer = (_, times) => (times === 2 ? 'other' : 'expected');
+    site.loop.add(site.look('a', 0, 'otherwise'));
+    await site.clock.advance(HOLD_MS);
+    expect(site.loop.get('a')?.mode).toBe('otherwise');
+    await site.clock.advance(60_000);
+    expect(site.settledAt('a')).toBe(HOLD_MS + 200 + HOLD_MS);
+  });
+
+  it('does not count while the document itself shows that it is within the hold', async () => {
+    const site = new Site().start();
+    site.judge.provisionalMs = 3_000;
+    site.loop.add(site.look('a'));
+    await site.clock.advance(2_999);
+    expect(site.settledAt('a')).toBeUndefined();
+    site.judge.provisionalMs = 0;
+    await site.clock.advance(1);
+    expect(site.settledAt('a')).toBe(3_000);
+  });
+
+  it.each(['new', 'otherwise'] as const)(
+    'that fails is repeated, and changes nothing about the hold in mode %s',
+    async (mode) => {
+      const site = new Site().start();
+      site.answer = (_, times) => (times === 1 ? unreachable('no') : 'expected');
+      site.loop.add(site.look('a', 0, mode));
+      await site.clock.advance(60_000);
+      expect(site.settledAt('a')).toBe(mode === 'new' ? 200 : 200 + HOLD_MS);
+    },
+  );
+
+  it('fails because of the peer, unless the peer answered others since its last failure', async () => {
+    const site = new Site().start();
+    site.answer = (url) => (url.endsWith('bad') ? failing() : 'expected');
+    site.loop.add(site.look('bad'));
+    await site.clock.advance(500);
+    expect(site.judge.failures).toEqual(['peerFailed', 'peerFailed']);
+    site.loop.add(site.look('good'));
+    await site.clock.advance(1_000);
+    expect(site.judge.failures.slice(2)).toEqual(['documentFailed', 'peerFailed']);
+  });
+
+  it('ends if the judge says so', async () => {
+    const site = new Site().start();
+    site.answer = () => 'other';
+    site.judge.again = 'never';
+    site.loop.add(site.look('a'));
+    await site.clock.advance(60_000);
+    expect([site.times.length, site.loop.isIdle]).toEqual([1, true]);
+  });
+
+  it.each(['before its answer', 'while the judge acts on its answer'])(
+    'that is replaced %s has no effect any more',
+    async (when) => {
+      const site = new Site().start();
+      const [answered, acted] = [deferred(), deferred()];
+      site.answer = async (_, times) => {
+        if (times > 1) return 'expected';
+        await answered.promise;
+        return 'other';
+      };
+      site.judge.onUnsettled = () => acted.promise;
+      site.loop.add(site.look('a'));
+      await site.clock.advance(0);
+      if (when !== 'before its answer') answered.resolve();
+      await site.clock.advance(0);
+      const next = site.look('a', 30_000);
+      site.loop.add(next);
+      answered.resolve();
+      acted.resolve();
+      await site.clock.advance(29_999);
+      expect(site.loop.get('a')).toBe(next);
+      expect(site.times).toHaveLength(1);
+      await site.clock.advance(1);
+      expect(site.settledAt('a')).toBe(30_000);
+    },
+  );
+});
+
+describe('the look-up loop', () => {
+  it('gives each document its own answer if it asks for several in one request', async () => {
+    const site = new Site({ isEmbedded: true });
+    site.answer = (url) => (url.endsWith('1') ? 'other' : 'expected');
+    for (const key of ['a0', 'a1', 'a2']) site.loop.add(site.look(key));
+    site.start();
+    await site.clock.advance(100);
+    expect(site.asked.map(({ urls }) => urls.length)).toEqual([3]);
+    expect(site.judge.titles).toEqual(['a0: expected', 'a1: other', 'a2: expected']);
+    expect(['a0', 'a1', 'a2'].map((key) => site.settledAt(key))).toEqual([0, undefined, 0]);
+  });
+
+  it('waits for pushes to end, for a limited time', async () => {
+    const site = new Site({ maxWaitForPushMs: 10_000 }).start();
+    site.isPushing = true;
+    site.loop.add(site.look('a'));
+    await site.clock.advance(4_000);
+    site.loop.add(site.look('b'));
+    await site.clock.advance(5_999);
+    expect(site.times).toEqual([]);
+    await site.clock.advance(1);
+    expect(site.asked).toEqual([{ urls: ['https://x.example/a'], atMs: 10_000 }]);
+    site.isPushing = false;
+    site.loop.notify();
+    await site.clock.advance(0);
+    expect(site.settledAt('b')).toBe(10_000);
+  });
+
+  it('drops evictable look-ups beyond its limit, but not one that settles', async () => {
+    const site = new Site({ maxInMemory: 2 }).start();
+    site.answer = () => 'expected';
+    for (const key of ['a', 'b']) {
+      const options = { key, url: key, due: site.clock.now(), isEvictable: true } as const;
+      site.loop.add(new LookUp(key, { ...options, mode: 'otherwise' }));
+    }
+    await site.clock.advance(0);
+    for (const key of ['c', 'd']) {
+      const due = site.clock.now() + 1_000;
+      site.loop.add(new LookUp(key, { key, url: key, due, isEvictable: true }));
+    }
+    const kept = ['a', 'b', 'c', 'd'].filter((key) => site.loop.get(key) !== undefined);
+    expect(kept).toEqual(['a', 'b']);
+    expect(site.loop.hasOverflowed).toBe(true);
+    await site.clock.advance(HOLD_MS);
+    expect(site.settledAt('b')).toBe(HOLD_MS);
+  });
+
+  it('begins no look-up after the stop', async () => {
+    const site = new Site().start();
+    site.answer = () => 'other';
+    for (const key of ['a', 'b']) site.loop.add(site.look(key, 1_000));
+    await site.clock.advance(1_000);
+    expect(site.times).toHaveLength(2);
+    site.stop();
+    await site.clock.advance(60_000);
+    expect(site.times).toHaveLength(2);
+  });
+});
+
+describe('a pass of look-ups', () => {
+  function passOf(site: Site, signal?: AbortSignal): LookUpPass<string, string> {
+    return new LookUpPass(site.deps, site.judge, {
+      lane: 'audit',
+      concurrency: 2,
+      holdMs: () => HOLD_MS,
+      signal,
+    });
+  }
+
+  async function* looksOf(site: Site, count: number) {
+    for (let i = 0; i < count; i += 1) yield site.look(`f${i}`, 0, 'otherwise');
+  }
+
+  it('takes the next look-ups only when the consumer wants their results', async () => {
+    const site = new Site();
+    const groups = passOf(site).run(looksOf(site, 9));
+    await groups.next();
+    await site.clock.advance(60_000);
+    expect(site.asked).toHaveLength(2);
+    await groups.next();
+    await groups.return(undefined);
+    await site.clock.advance(60_000);
+    expect(site.asked).toHaveLength(4);
+  });
+
+  it('begins no look-up after the stop, in the stream or again', async () => {
+    const site = new Site();
+    const stopping = new AbortController();
+    const pass = passOf(site, stopping.signal);
+    const groups = pass.run(looksOf(site, 9));
+    await groups.next();
+    expect(pass.waiting).toHaveLength(2);
+    stopping.abort();
+    expect(await groups.next()).toMatchObject({ done: true });
+    await pass.again();
+    expect(site.asked).toHaveLength(2);
+  });
+
+  it('repeats the look-ups that wait after the hold, and each once if their answers stay the same', async () => {
+    const site = new Site();
+    const pass = passOf(site);
+    for await (const _ of pass.run(looksOf(site, 3)));
+    const again = pass.again();
+    await site.clock.advance(HOLD_MS - 1);
+    expect(site.asked).toHaveLength(3);
+    await site.clock.advance(1);
+    await again;
+    expect(site.times.slice(3)).toEqual([HOLD_MS, HOLD_MS, HOLD_MS]);
+    expect(site.judge.settledAt.size).toBe(3);
+    expect(pass.waiting).toEqual([]);
+  });
+});

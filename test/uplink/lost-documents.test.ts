@@ -1,0 +1,121 @@
+import { expect, it } from 'vitest';
+import { DIALECTS } from '../../src/peer/dialects/dialects.js';
+import { accepted, lost, type PendingItem } from '../../src/state/entry.js';
+import type { Packed } from '../../src/uplink/documents.js';
+import { LOST } from '../../src/uplink/isolation.js';
+import { sentOf } from '../state/records.js';
+import { deferred } from '../support/wait.js';
+import { QUICK, type World, world } from '../support/world.js';
+
+const HOLD_MS = 200;
+const PATIENT = { ...QUICK, confirm: { ...QUICK.confirm, timeout: 600_000, hold: HOLD_MS } };
+
+const CONTENT: Packed = {
+  kind: 'content',
+  text: { encoding: 'base64', size: 3, encoded: Buffer.from('YSBi') },
+  size: 3,
+  digest: 'a'.repeat(64),
+  type: 'text/html; charset=UTF-8',
+  words: 2,
+};
+
+/** Makes the peer one that loses documents together. */
+const yacy = (w: World) => {
+  w.dialect.current = DIALECTS.yacy;
+};
+
+/** Writes a new file, which the peer accepted and lost. */
+function lose(w: World, path: string, encoding: 'utf-8' | 'document' = 'utf-8'): void {
+  const item = w.write(path, `the content of ${path}`, encoding) as PendingItem;
+  w.state.put(lost(accepted(item, sentOf(item), w.clock.now()), LOST, w.clock.now()));
+}
+
+const pushed = (w: World) => w.peer.pushes.flat();
+
+async function pushesAnother(w: World, why: string): Promise<void> {
+  const before = pushed(w).length;
+  w.write(`text${before}.txt`, `another text that is number ${before}`);
+  await w.until(() => pushed(w).includes(w.url(`text${before}.txt`)), why);
+}
+
+it('texts are pushed while documents are read, and a lost text is pushed in isolation', async () => {
+  const reading = deferred();
+  const w = await world(PATIENT, yacy);
+  w.extracts = true;
+  const filesRead = new Set<string>();
+  w.packDocument = async ({ file }) => {
+    await reading.promise;
+    filesRead.add(file);
+    return { kind: 'wordless', reader: 'PDF' };
+  };
+  for (let i = 0; i < 20; i += 1) w.write(`${i}.pdf`, 'slow', 'document');
+  await w.until(() => w.uplink.status().inFlight > 0, 'documents are read');
+  lose(w, 'lost.txt');
+  await w.until(() => pushed(w).includes(w.url('lost.txt')), 'the lost text is pushed');
+  await pushesAnother(w, 'texts go on');
+  expect(filesRead.size).toBe(0);
+  reading.resolve();
+  await w.until(() => w.state.counts().skipped === 20, 'the documents were read');
+});
+
+it('each lost item has a push of its own, and the index is committed behind it', async () => {
+  const w = await world(PATIENT, yacy);
+  const events: string[] = [];
+  w.peer.onPush = (urls) => {
+    events.push(urls.join(' '));
+    return undefined;
+  };
+  w.peer.commitIndex = async () => void events.push('commit');
+  for (const path of ['a.txt', 'b.txt', 'c.txt']) lose(w, path);
+  await w.until(() => events.length >= 6, 'all are pushed');
+  const [a, b, c] = ['a.txt', 'b.txt', 'c.txt'].map((path) => w.url(path));
+  expect(events.slice(0, 6)).toEqual([a, 'commit', b, 'commit', c, 'commit']);
+});
+
+it('a lost document is read before its round, and then pushed in isolation', async () => {
+  const reading = deferred<Packed>();
+  const w = await world(PATIENT, yacy);
+  w.extracts = true;
+  w.packDocument = async () => await reading.promise;
+  lose(w, 'lost.pdf', 'document');
+  await w.until(() => w.uplink.isInFlight({ folder: 'inbox', path: 'lost.pdf' }), 'it is read');
+  for (let i = 0; i < 3; i += 1) await pushesAnother(w, 'texts go on while it is read');
+  expect(pushed(w)).not.toContain(w.url('lost.pdf'));
+  reading.resolve(CONTENT);
+  await w.until(() => pushed(w).includes(w.url('lost.pdf')), 'it is pushed');
+  expect(w.peer.pushes).toContainEqual([w.url('lost.pdf')]);
+  await pushesAnother(w, 'texts go on afterwards');
+});
+
+it('a lost document that cannot be read any more is quarantined for that', async () => {
+  const w = await world(PATIENT, yacy);
+  w.extracts = true;
+  const failure = {
+    code: 'DOCUMENT_BROKEN',
+    message: 'No text can be read from the file.',
+    hint: '',
+  };
+  w.packDocument = async () => ({ kind: 'refused', failure });
+  lose(w, 'lost.pdf', 'document');
+  expect(await w.quarantined('lost.pdf')).toEqual(failure);
+});
+
+it('documents that are read during a round are pushed after it', async () => {
+  const reading = deferred();
+  const w = await world(PATIENT, yacy);
+  w.extracts = true;
+  w.packDocument = async () => {
+    await reading.promise;
+    return CONTENT;
+  };
+  w.write('slow.pdf', 'slow', 'document');
+  await w.until(() => w.uplink.status().inFlight > 0, 'the document is read');
+  const { release } = w.peer.hold();
+  lose(w, 'lost.txt');
+  await w.until(() => pushed(w).includes(w.url('lost.txt')), 'the round is under way');
+  reading.resolve();
+  await new Promise((done) => setTimeout(done, 100));
+  expect(pushed(w)).toEqual([w.url('lost.txt')]);
+  release();
+  await w.until(() => pushed(w).includes(w.url('slow.pdf')), 'the document follows');
+});
