@@ -1,4 +1,5 @@
 import { strToU8, zipSync } from 'fflate';
+import { escapeText } from '../lib/markup.js';
 
 /**
  * Tiny documents of several formats, which programs and the parsers of peers read. Each says some
@@ -36,7 +37,7 @@ const TYPE = 'application/vnd.openxmlformats-officedocument';
 
 /** A Word document with a paragraph for each line. */
 export function wordOf(lines: readonly string[]): Uint8Array {
-  const body = lines.map((line) => `<w:p><w:r><w:t>${escaped(line)}</w:t></w:r></w:p>`).join('');
+  const body = lines.map((line) => `<w:p><w:r><w:t>${escapeText(line)}</w:t></w:r></w:p>`).join('');
   return packageOf('word/document.xml', `${TYPE}.wordprocessingml.document.main+xml`, {
     'word/document.xml': `<w:document xmlns:w="${WORD}"><w:body>${body}</w:body></w:document>`,
   });
@@ -46,7 +47,7 @@ export function wordOf(lines: readonly string[]): Uint8Array {
 export function sheetOf(lines: readonly string[]): Uint8Array {
   const rows = lines.map(
     (line, i) =>
-      `<row r="${i + 1}"><c r="A${i + 1}" t="inlineStr"><is><t>${escaped(line)}</t></is></c></row>`,
+      `<row r="${i + 1}"><c r="A${i + 1}" t="inlineStr"><is><t>${escapeText(line)}</t></is></c></row>`,
   );
   const sheets = '<sheets><sheet name="Canary" sheetId="1" r:id="rId1"/></sheets>';
   return packageOf('xl/workbook.xml', `${TYPE}.spreadsheetml.sheet.main+xml`, {
@@ -93,8 +94,4 @@ function packageOf(
 function relationOf(type: string, target: string): string {
   const relation = `<Relationship Id="rId1" Type="${type}" Target="${target}"/>`;
   return `<Relationships xmlns="${PACKAGE}/relationships">${relation}</Relationships>`;
-}
-
-function escaped(text: string): string {
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
 }

@@ -1,6 +1,6 @@
 import type { CommandModule } from 'yargs';
+import { nearest } from '../lib/edit-distance.js';
 import type { ExitCode } from '../lib/errors.js';
-import { nearest } from '../lib/text.js';
 import {
   type Command,
   type CommandBody,

@@ -5,10 +5,10 @@ import type { Config } from '../config/config.js';
 import type { EmbeddedAccess } from '../daemon/configured-peer.js';
 import type { EmbeddedPeer, EmbeddedPeerOptions } from '../embedded/embedded-peer.js';
 import { systemClock } from '../lib/clock.js';
+import { nearest } from '../lib/edit-distance.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
 import { writtenPath } from '../lib/home.js';
 import type { Logger } from '../lib/logger.js';
-import { nearest } from '../lib/text.js';
 import type { PeerClient } from '../peer/client.js';
 import { PeerError } from '../peer/errors.js';
 import {

@@ -1,4 +1,4 @@
-import { nearest } from '../lib/text.js';
+import { nearest } from '../lib/edit-distance.js';
 
 /**
  * The words of yargs for a wrong command line, each a key with its values. `usageMessage` makes a

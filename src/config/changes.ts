@@ -36,11 +36,8 @@ export async function reloaded(running: Config, wanted: Config): Promise<Reloade
   const restart = changedKeys(config, wanted).map(({ key }) => key);
   const problems = restart.length === 0 ? [] : await contradictions(config);
   if (problems.length > 0) {
-    const message = `These changes need a restart, because ${restart.join(', ')} cannot change while peersync runs:`;
-    throw new ConfigError('CONFIG_NEEDS_RESTART', message + problemLines(problems), {
-      restart,
-      problems,
-    });
+    const values = { keys: restart.join(', '), lines: problemLines(problems) };
+    throw new ConfigError('CONFIG_NEEDS_RESTART', values, { details: { restart, problems } });
   }
   return { config: isDeepStrictEqual(config, running) ? running : config, restart };
 }

@@ -1,6 +1,6 @@
 import { basename } from 'node:path';
 import type { z } from 'zod';
-import { EXIT, PeersyncError } from '../lib/errors.js';
+import { type ErrorTable, EXIT, tableError } from '../lib/errors.js';
 import { writtenPath } from '../lib/home.js';
 import type { Secret } from './fields.js';
 import type { configSchema } from './schema.js';
@@ -76,34 +76,52 @@ function deepFreeze<T extends object>(value: T): T {
   return Object.freeze(value);
 }
 
-const HINTS = {
-  CONFIG_MISSING: 'Type `peersync init` to write one, or name another file with --config.',
-  CONFIG_UNREADABLE: 'Make it readable for this user, or name another file with --config.',
-  CONFIG_SYNTAX:
-    'Correct the file at that place. With the schema from `peersync schema`, an editor shows such errors while you type.',
-  CONFIG_INVALID:
-    'Correct the file. With the schema from `peersync schema`, an editor shows such errors while you type.',
-  CONFIG_NEEDS_RESTART:
-    'Nothing changed. Restart peersync with this file, or undo the changes that conflict with the running values.',
-  SECRET_MISSING:
-    'Provide it, or name another place in the configuration: an environment variable, a file or a credential.',
-  SECRET_UNREADABLE:
-    'Make it a regular file that holds only the secret and that this user may read.',
-  SECRET_EMPTY: 'Put the secret there.',
-} as const;
+const ERRORS = {
+  CONFIG_MISSING: {
+    message: 'The configuration file {path} does not exist.',
+    hint: 'Type `peersync init` to write one, or name another file with --config.',
+    exitCode: EXIT.usage,
+  },
+  CONFIG_UNREADABLE: {
+    message: 'The configuration file {path} cannot be read: {why}.',
+    hint: 'Make it readable for this user, or name another file with --config.',
+    exitCode: EXIT.usage,
+  },
+  CONFIG_SYNTAX: {
+    message: '{path} is not valid JSON at line {line}, column {column}: {what}.',
+    hint: 'Correct the file at that place. With the schema from `peersync schema`, an editor shows such errors while you type.',
+    exitCode: EXIT.usage,
+  },
+  CONFIG_INVALID: {
+    message: '{path} has {count}:{lines}',
+    hint: 'Correct the file. With the schema from `peersync schema`, an editor shows such errors while you type.',
+    exitCode: EXIT.usage,
+  },
+  CONFIG_NEEDS_RESTART: {
+    message:
+      'These changes need a restart, because {keys} cannot change while peersync runs:{lines}',
+    hint: 'Nothing changed. Restart peersync with this file, or undo the changes that conflict with the running values.',
+    exitCode: EXIT.usage,
+  },
+  SECRET_MISSING: {
+    message: '{place} {why}.',
+    hint: 'Provide it, or name another place in the configuration: an environment variable, a file or a credential.',
+    exitCode: EXIT.usage,
+  },
+  SECRET_UNREADABLE: {
+    message: '{place} {why}.',
+    hint: 'Make it a regular file that holds only the secret and that this user may read.',
+    exitCode: EXIT.usage,
+  },
+  SECRET_EMPTY: {
+    message: '{place} is empty.',
+    hint: 'Put the secret there.',
+    exitCode: EXIT.usage,
+  },
+} as const satisfies ErrorTable;
 
 /**
  * Thrown when the configuration, or a secret that it names, cannot be used. Never contains a
  * secret.
  */
-export class ConfigError extends PeersyncError {
-  declare readonly code: keyof typeof HINTS;
-
-  constructor(
-    code: keyof typeof HINTS,
-    message: string,
-    details: Readonly<Record<string, unknown>> = {},
-  ) {
-    super({ code, message, hint: HINTS[code], details, exitCode: EXIT.usage });
-  }
-}
+export class ConfigError extends tableError(ERRORS) {}

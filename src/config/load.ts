@@ -1,10 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { z } from 'zod';
+import { nearest } from '../lib/edit-distance.js';
 import { messageOf, systemCode } from '../lib/errors.js';
 import { writtenPath } from '../lib/home.js';
 import { parseJson } from '../lib/json.js';
-import { nearest } from '../lib/text.js';
 import { type Config, ConfigError, complete } from './config.js';
 import { contradictions, type Problem, problemLines } from './contradictions.js';
 import { configSchema, describeKey, type JsonSchema, jsonSchema } from './schema.js';
@@ -29,8 +29,8 @@ export async function loadConfig(path: string): Promise<LoadedConfig> {
   const parsed = parseJson(await readText(absolute));
   if ('fault' in parsed) {
     const { line, column, what } = parsed.fault;
-    const message = `${absolute} is not valid JSON at line ${line}, column ${column}: ${what}.`;
-    throw new ConfigError('CONFIG_SYNTAX', message, { path: absolute, line, column });
+    const details = { path: absolute, line, column };
+    throw new ConfigError('CONFIG_SYNTAX', { ...details, what }, { details });
   }
   return { path: absolute, config: await checkConfig(parsed.value, absolute) };
 }
@@ -54,18 +54,13 @@ export async function checkConfig(input: unknown, file: string): Promise<Config>
 }
 
 async function readText(path: string): Promise<string> {
-  const unreadable = (why: string) =>
-    new ConfigError('CONFIG_UNREADABLE', `The configuration file ${path} cannot be read: ${why}.`, {
-      path,
-    });
+  const unreadable = (why: string, cause?: unknown) =>
+    new ConfigError('CONFIG_UNREADABLE', { path, why }, { details: { path }, cause });
   const content = await readFile(path).catch((error: unknown) => {
     const code = systemCode(error);
-    if (code === 'ENOENT')
-      throw new ConfigError('CONFIG_MISSING', `The configuration file ${path} does not exist.`, {
-        path,
-      });
+    if (code === 'ENOENT') throw new ConfigError('CONFIG_MISSING', { path });
     if (code === 'EISDIR') throw unreadable('it is a directory');
-    throw unreadable(code === 'EACCES' ? 'this user may not read it' : messageOf(error));
+    throw unreadable(code === 'EACCES' ? 'this user may not read it' : messageOf(error), error);
   });
   if (content.length > LARGEST_FILE_BYTES) throw unreadable('it is larger than 1 MiB');
   try {
@@ -77,8 +72,8 @@ async function readText(path: string): Promise<string> {
 
 function invalid(file: string, problems: readonly Problem[]): ConfigError {
   const count = problems.length === 1 ? 'an error' : `${problems.length} errors`;
-  const message = `${file} has ${count}:${problemLines(problems)}`;
-  return new ConfigError('CONFIG_INVALID', message, { path: file, problems });
+  const values = { path: file, count, lines: problemLines(problems) };
+  return new ConfigError('CONFIG_INVALID', values, { details: { path: file, problems } });
 }
 
 /** Returns the errors for the schema's issues: one for each key that is wrong. */

@@ -25,18 +25,18 @@ export async function resolveSecret(
   log: Logger = silentLogger,
 ): Promise<string> {
   if ('env' in secret) {
-    const what = `The environment variable ${secret.env}`;
+    const place = `The environment variable ${secret.env}`;
     const value = env[secret.env];
-    if (value === undefined) throw new ConfigError('SECRET_MISSING', `${what} is not set.`, secret);
-    return usable(value, what);
+    if (value !== undefined) return usable(value, place);
+    throw new ConfigError('SECRET_MISSING', { place, why: 'is not set' }, { details: secret });
   }
   if ('file' in secret) return readSecret(secret.file, `The secret file ${secret.file}`, log);
-  const what = `The systemd credential ${secret.credential}`;
+  const place = `The systemd credential ${secret.credential}`;
   const directory = env.CREDENTIALS_DIRECTORY;
-  if (directory) return readSecret(join(directory, secret.credential), what, log);
+  if (directory) return readSecret(join(directory, secret.credential), place, log);
   const why =
-    'CREDENTIALS_DIRECTORY is not set (the unit needs a LoadCredential= or SetCredential= line)';
-  throw new ConfigError('SECRET_MISSING', `${what} is not there: ${why}.`, secret);
+    'is not there: CREDENTIALS_DIRECTORY is not set (the unit needs a LoadCredential= or SetCredential= line)';
+  throw new ConfigError('SECRET_MISSING', { place, why }, { details: secret });
 }
 
 /** Returns the place of a secret for a sentence: *in the file /etc/token (status.token.file)*. */
@@ -46,9 +46,9 @@ export function secretPlace(secret: Secret, key: string): string {
   return `in the systemd credential \`${secret.credential}\` (\`${key}.credential\`)`;
 }
 
-async function readSecret(path: string, what: string, log: Logger): Promise<string> {
+async function readSecret(path: string, place: string, log: Logger): Promise<string> {
   const unreadable = (why: string) =>
-    new ConfigError('SECRET_UNREADABLE', `${what} ${why}.`, { path });
+    new ConfigError('SECRET_UNREADABLE', { place, why }, { details: { path } });
   try {
     // Opened without blocking, because a FIFO would otherwise block the start for ever.
     const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
@@ -58,22 +58,23 @@ async function readSecret(path: string, what: string, log: Logger): Promise<stri
       if (stat.size > MAX_SECRET_BYTES)
         throw unreadable('is larger than 64 KiB, the limit for a secret');
       if ((stat.mode & 0o004) !== 0)
-        log.warn({ path }, `${what} can be read by every user of this machine; \`chmod 600\` it.`);
+        log.warn({ path }, `${place} can be read by every user of this machine; \`chmod 600\` it.`);
       const bytes = await handle.readFile();
       if (!isUtf8(bytes)) throw unreadable('is not text in UTF-8');
-      return usable(bytes.toString(), what);
+      return usable(bytes.toString(), place);
     } finally {
       await handle.close();
     }
   } catch (error) {
     if (error instanceof ConfigError) throw error;
     if (systemCode(error) !== 'ENOENT') throw unreadable(`cannot be read: ${messageOf(error)}`);
-    throw new ConfigError('SECRET_MISSING', `${what} does not exist.`, { path });
+    const values = { place, why: 'does not exist' };
+    throw new ConfigError('SECRET_MISSING', values, { details: { path } });
   }
 }
 
-function usable(value: string, what: string): string {
+function usable(value: string, place: string): string {
   const secret = value.replace(/\r?\n$/, '');
-  if (secret === '') throw new ConfigError('SECRET_EMPTY', `${what} is empty.`);
+  if (secret === '') throw new ConfigError('SECRET_EMPTY', { place });
   return secret;
 }

@@ -25,7 +25,11 @@ export async function openState(deps: OpenDeps): Promise<State> {
     if (isOwn) void state.checkJournal().catch(onFailure);
     if (isOwn || isLost) return;
     isLost = true;
-    const lost = new StateError('STATE_LOST', dir, 'its lock is not there any more');
+    const lost = new StateError(
+      'STATE_LOST',
+      { dir },
+      { details: { dir, detail: 'its lock is not there any more' } },
+    );
     state.lose(lost);
     onFailure(lost);
   };
@@ -40,7 +44,11 @@ async function closeLostState(state: State, { clock, current, log }: OpenDeps): 
     try {
       const { journal, snapshot } = await listStateFiles(dir);
       if (journal.length + snapshot.length > 0)
-        throw new StateError('STATE_LOST', dir, 'there is another state in it by now');
+        throw new StateError(
+          'STATE_LOST',
+          { dir },
+          { details: { dir, detail: 'there is another state in it by now' } },
+        );
       await state.writeAnew();
       await state.close();
     } finally {

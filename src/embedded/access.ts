@@ -9,22 +9,22 @@ import { isOpenToOthers } from '../lib/file.js';
 import type { Logger } from '../lib/logger.js';
 import { escapeInvisible } from '../lib/text.js';
 import { isRight } from '../web/server.js';
-import { EmbeddedError, failures } from './errors.js';
+import { EmbeddedError } from './errors.js';
 import { Refusal } from './form.js';
 
-/** The one user of the peer who may push. */
+/** The only user of the peer, who may change it. */
 export const USERNAME = 'admin';
 
-/** Who may change the peer. */
+/** The access of the administrator. */
 export interface Administrator {
   readonly password: string;
-  /** The file that has it, for whoever asks for it. */
+  /** The file with the password, which a refusal names. */
   readonly passwordFile: string;
 }
 
 /**
- * Lets the administrator in, who is known by Basic authentication (RFC 7617): the peer listens on
- * loopback alone.
+ * Checks the credentials of the administrator by Basic authentication (RFC 7617). They are not
+ * encrypted, and the peer listens only on loopback.
  *
  * @throws Refusal 401
  */
@@ -46,21 +46,21 @@ export async function admit(
   });
 }
 
-const SHORTEST = 8;
+const MIN_PASSWORD_CHARS = 8;
 
 export function passwordFileOf(dir: string): string {
   return join(dir, 'admin-password');
 }
 
 /**
- * The administrator's password of the peer in `dir`: the line in `admin-password`, made at the
- * first start (32 random characters, readable by its owner alone).
+ * Returns the administrator's password of the peer in `dir`: the line in `admin-password`. The
+ * first start creates it, with 32 random characters, readable only by its owner.
  *
- * @throws EmbeddedError EMBEDDED_PASSWORD_UNUSABLE where the file holds none
+ * @throws EmbeddedError EMBEDDED_PASSWORD_UNUSABLE
  */
 export async function administratorPassword(dir: string, log: Logger): Promise<string> {
   const path = passwordFileOf(dir);
-  const unusable = (why: string) => new EmbeddedError(failures.passwordUnusable(path, why));
+  const unusable = (why: string) => new EmbeddedError('EMBEDDED_PASSWORD_UNUSABLE', { path, why });
   let text: string;
   try {
     text = await readFile(path, 'utf8');
@@ -76,8 +76,8 @@ export async function administratorPassword(dir: string, log: Logger): Promise<s
   }
   const password = text.replace(/\r?\n$/, '');
   if (/[\r\n]/.test(password)) throw unusable('it has several lines');
-  if (password.length < SHORTEST)
-    throw unusable(`it has ${password.length} characters, fewer than ${SHORTEST}`);
+  if (password.length < MIN_PASSWORD_CHARS)
+    throw unusable(`it has ${password.length} characters, fewer than ${MIN_PASSWORD_CHARS}`);
   const { mode, uid } = await stat(path);
   if (isOpenToOthers(mode)) throw unusable('other users may write in it');
   if (uid !== 0 && uid !== (await stat(dir)).uid) throw unusable('it belongs to another user');

@@ -3,15 +3,15 @@ import { escapeMarkup, nameMarkup } from '../web/markup.js';
 import { shownTitle } from './content.js';
 import { originOf, placeOf, type Site } from './markup.js';
 
-/** Another document that has sentences of this one. */
+/** Another document with some of the same sentences. */
 export interface OtherDocument {
   readonly url: string;
   readonly title: string;
-  /** How many sentences they have in common. */
+  /** The number of common sentences. */
   readonly sentences: number;
 }
 
-/** The sentences of a document and the other documents that have them, as JSON tells it. */
+/** The sentences of a document, and the other documents that have them. The answer in JSON. */
 export interface CitationRecord {
   readonly url: string;
   readonly urlhash: string;
@@ -23,22 +23,22 @@ export interface CitationRecord {
     readonly appearsIn: readonly string[];
   }[];
   readonly citing: readonly OtherDocument[];
-  /** Those on other hosts with at least `ch` sentences in common. */
+  /** Documents on other hosts with at least `ch` common sentences. */
   readonly similar: readonly OtherDocument[];
-  /** Whether not everything was compared or listed. */
+  /** Whether some sentences or documents were not compared or listed. */
   readonly more: boolean;
 }
 
 const NONE = '<p class="hint">none</p>';
 
 interface Limits {
-  /** From how many common sentences on a document on another host counts as similar. */
+  /** The least number of common sentences of a similar document. */
   readonly ch: number;
-  /** Characters of the shortest sentence that is looked for. */
+  /** The length of the shortest sentence that is compared, in characters. */
   readonly shortest: number;
 }
 
-/** The sentences of a document and the other documents that have them, as a person reads it. */
+/** Returns the citations of a document as a page. */
 export function citationPage(record: CitationRecord, { ch, shortest }: Limits, site: Site): string {
   const { citing, more, sentences, similar, url, urlhash } = record;
   const title = `Documents with the same sentences as ${shownTitle(record)}`;
@@ -58,7 +58,7 @@ ${documentList(similar)}
 <h2>Sentences</h2>
 ${sentenceTable(sentences, shortest)}
 <p class="more-of-it"><a href="${json}">This record as JSON</a></p>`;
-  return site.page({ title, place: 'search', top, body });
+  return site.page({ title, section: 'search', top, body });
 }
 
 function documentList(documents: readonly OtherDocument[]): string {
@@ -88,7 +88,7 @@ ${rows.join('\n')}
 </tbody></table></div>`;
 }
 
-/** The address of the page of a document, for an attribute. */
+/** Returns the address of a document's page, for an attribute. */
 function pageOf(url: string): string {
   return escapeMarkup(`/document?${new URLSearchParams({ url })}`);
 }

@@ -6,24 +6,25 @@ import { escapeInvisible, parseUrl } from '../lib/text.js';
 import { Refusal } from './form.js';
 
 declare const normal: unique symbol;
-/** A document's URL in the one form that is its key. */
+/** The URL of a document in normal form, which is its key. */
 export type NormalUrl = string & { readonly [normal]: true };
 
 /**
- * Longest URL in bytes; a path as long as Linux allows (4,096 bytes), all of it percent-encoded,
- * fits.
+ * The longest URL, in bytes. The longest path of Linux (4,096 bytes) fits, also if all of it is
+ * percent-encoded.
  */
-const LONGEST_URL = 16_384;
+const MAX_URL_BYTES = 16_384;
 const SCHEMES = new Set(['http:', 'https:', 'ftp:', 'sftp:', 'smb:', 'file:']);
 
 /**
- * The URL's key form: lower-case host, no default port, no fragment. @throws Refusal 400 where it
- * has none
+ * Returns the normal form of a URL: lower-case host, no default port, no fragment.
+ *
+ * @throws Refusal 400 if it has none
  */
 export function normaliseUrl(url: string): NormalUrl {
-  if (Buffer.byteLength(url) > LONGEST_URL)
-    throw new Refusal(400, `The URL is longer than ${LONGEST_URL} bytes.`);
-  // URL() drops control characters silently.
+  if (Buffer.byteLength(url) > MAX_URL_BYTES)
+    throw new Refusal(400, `The URL is longer than ${MAX_URL_BYTES} bytes.`);
+  // URL() silently drops control characters.
   if (/\p{Cc}/u.test(url)) throw new Refusal(400, 'The URL holds control characters.');
   const parsed = parseUrl(url);
   if (parsed === undefined)
@@ -40,20 +41,20 @@ export function normaliseUrl(url: string): NormalUrl {
   return parsed.href as NormalUrl;
 }
 
-/** Twelve characters of A-Z a-z 0-9 - _ that stand for a URL. */
+/** Returns the hash of a URL: twelve characters of A-Z a-z 0-9 - _. */
 export function urlHash(url: NormalUrl): string {
   return createHash('sha256').update(url).digest('base64url').slice(0, 12);
 }
 
-/** The last part of the path, decoded for a reader; the whole URL where it has none. */
+/** Returns the last part of the path, decoded; the whole URL if it has no path. */
 export function lastSegment(url: NormalUrl): string {
   const segment = new URL(url).pathname.split('/').findLast((part) => part !== '');
   return segment === undefined ? url : decoded(segment);
 }
 
 /**
- * A document's title for a page. Where that is the name of its file, what would not be seen in it
- * is written out.
+ * Returns the title of a document for a page. If it is the name of its file, invisible characters
+ * are written as escapes.
  */
 export function shownTitle({
   title,
@@ -79,31 +80,31 @@ function decoded(segment: string): string {
   }
 }
 
-/** The path with all its names, decoded for the index; the whole URL where it has none. */
+/** Returns the names of the path, decoded, for the index; the whole URL if it has no path. */
 export function pathText(url: NormalUrl): string {
   const names = new URL(url).pathname.split('/').filter((name) => name !== '');
   if (names.length === 0) return url;
   return names.map((name) => decoded(name)).join(' ');
 }
 
-/** What a document says: its title, its text without markup, and what it tells of itself. */
+/** The text of a document without markup, and its metadata. */
 export interface Content extends Pick<Extract, 'author' | 'date' | 'language'> {
   readonly title: string;
   readonly text: string | Buffer;
 }
 
 const TITLE_LENGTH = 200;
-/** Of a line, no more is looked at for a title. */
+/** The characters of a line that are considered for a title. */
 const LINE_LENGTH = 1_600;
-/** The title is looked for in so many bytes at the start. */
+/** The bytes at the start of a text that are searched for a title. */
 const TITLE_BYTES = 16_384;
-/** As BCP 47 writes them. */
+/** A language tag (BCP 47). */
 const LANGUAGE = /^[a-z]{2,8}(-[a-z0-9]{1,8}){0,4}$/i;
-/** What coloured text is written with. */
+/** The character that begins a terminal escape sequence. */
 const ESCAPE = 0x1b;
 /**
- * Reads pushed `data` (UTF-8) as HTML where its URL or its beginning says so, else as plain text,
- * which loses its colours.
+ * Reads pushed data (UTF-8) as HTML if its URL or its first bytes say so. Otherwise it is plain
+ * text, without terminal escape sequences.
  */
 export function readContent(url: NormalUrl, data: Buffer): Content {
   if (isHtml(url, data)) return readPage(url, data);
@@ -129,7 +130,7 @@ function readPage(url: NormalUrl, data: Buffer): Content {
   };
 }
 
-/** The first Markdown heading, else the first line with a word in it. */
+/** Returns the first Markdown heading, or else the first line with a word. */
 function plainTitle(data: Buffer): string {
   const head = data.subarray(0, TITLE_BYTES);
   const lines = head
@@ -145,7 +146,7 @@ function plainTitle(data: Buffer): string {
 }
 
 /**
- * A Markdown heading as a reader sees it: no images (badges, as a rule), links by their text, no
+ * Returns the text of a Markdown heading: no images (usually badges), links by their text, no
  * emphasis.
  */
 function withoutMarks(heading: string): string {
@@ -162,7 +163,7 @@ function tidy(title: string): string {
   return line.length <= TITLE_LENGTH ? line : `${cut(line, TITLE_LENGTH - 1)}…`;
 }
 
-/** The beginning of a text, not ending within a pair of surrogates. */
+/** Cuts a text, but not within a surrogate pair. */
 function cut(text: string, length = LINE_LENGTH): string {
   return text.length <= length ? text : text.slice(0, length).replace(/[\ud800-\udbff]$/, '');
 }

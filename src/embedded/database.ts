@@ -2,94 +2,49 @@ import { rmdirSync } from 'node:fs';
 import { join } from 'node:path';
 import sqlite, { type JSValue, type SQLiteValue } from 'node-sqlite3-wasm';
 import { messageOf, systemCode } from '../lib/errors.js';
-import { EmbeddedError, failures } from './errors.js';
+import { directoryUnwritable, EmbeddedError } from './errors.js';
+import { FORMAT, SCHEMA } from './schema.js';
 
 export type Row = Readonly<Record<string, SQLiteValue>>;
 
 /**
- * What leads from each format to the next; the first one begins with nothing. What has been
- * released is never changed.
- */
-const STEPS: readonly string[] = [
-  `
-  CREATE TABLE documents (
-    id INTEGER PRIMARY KEY, url TEXT NOT NULL UNIQUE, urlhash TEXT NOT NULL, title TEXT NOT NULL, collections TEXT NOT NULL,
-    size INTEGER NOT NULL, words INTEGER NOT NULL, digest TEXT NOT NULL, last_modified INTEGER NOT NULL,
-    load_date INTEGER NOT NULL, seq INTEGER NOT NULL
-  ) STRICT;
-  CREATE INDEX documents_by_urlhash ON documents (urlhash);
-  CREATE TABLE memberships (collection TEXT NOT NULL, document INTEGER NOT NULL, PRIMARY KEY (collection, document))
-    STRICT, WITHOUT ROWID;
-  CREATE TABLE texts (document INTEGER NOT NULL, part INTEGER NOT NULL, body BLOB NOT NULL, PRIMARY KEY (document, part)) STRICT;
-  CREATE TABLE tally (name TEXT NOT NULL PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
-  CREATE TABLE queue (
-    seq INTEGER PRIMARY KEY AUTOINCREMENT, url TEXT NOT NULL, collections TEXT NOT NULL, load_date INTEGER NOT NULL,
-    data BLOB NOT NULL
-  ) STRICT;
-  CREATE VIRTUAL TABLE words USING fts5 (title, name, body, content='', contentless_delete=1, tokenize='ascii');
-  INSERT INTO words (words, rank) VALUES ('rank', 'bm25(6.0, 3.0, 1.0)');
-  `,
-  `
-  CREATE TABLE tables (
-    id INTEGER PRIMARY KEY AUTOINCREMENT, name BLOB NOT NULL UNIQUE, rows INTEGER NOT NULL, last_key INTEGER NOT NULL
-  ) STRICT;
-  CREATE TABLE table_columns (
-    id INTEGER PRIMARY KEY, in_table INTEGER NOT NULL, name BLOB NOT NULL, UNIQUE (in_table, name)
-  ) STRICT;
-  CREATE TABLE table_rows (in_table INTEGER NOT NULL, pk BLOB NOT NULL, cells BLOB NOT NULL, PRIMARY KEY (in_table, pk)) STRICT;
-  CREATE TABLE table_refuse (in_table INTEGER PRIMARY KEY) STRICT;
-  `,
-  `
-  ALTER TABLE documents ADD COLUMN author TEXT;
-  ALTER TABLE documents ADD COLUMN date INTEGER;
-  ALTER TABLE documents ADD COLUMN language TEXT;
-  ALTER TABLE texts ADD COLUMN deflated INTEGER NOT NULL DEFAULT 0;
-  CREATE VIRTUAL TABLE beginnings USING fts5 (letters, content='', contentless_delete=1, tokenize='ascii', detail=none);
-  CREATE VIRTUAL TABLE vocabulary USING fts5vocab (words, row);
-  INSERT INTO tally SELECT 'to renew', max(id) FROM documents HAVING max(id) IS NOT NULL;
-  `,
-  `
-  INSERT INTO words (words, rank) VALUES ('automerge', 0);
-  INSERT INTO beginnings (beginnings, rank) VALUES ('automerge', 0);
-  INSERT OR REPLACE INTO tally SELECT 'to renew', max(id) FROM documents HAVING max(id) IS NOT NULL;
-  `,
-];
-const FORMAT = STEPS.length;
-
-/**
  * The peer's SQLite database in one file, for one connection.
  *
- * It is held exclusively from opening to closing: that is what lets SQLite write ahead without
- * shared memory, which this build does not have, so that a commit costs one fsync. The build's lock
- * is a directory that stays after a kill; whoever opens a Database holds the lock of the directory,
- * so a directory found here is a dead process's and is removed.
+ * The connection locks the file exclusively until it is closed. The WebAssembly build of SQLite has
+ * no shared memory, and only an exclusive lock allows a write-ahead log without it. A commit then
+ * costs one fsync. The build's own lock is a directory, which remains after a kill. The caller
+ * holds the lock of the peer's directory, so a lock found here belongs to a dead process and is
+ * removed.
  */
 export class Database {
   readonly path: string;
   readonly #connection: sqlite.Database;
   readonly #statements = new Map<string, sqlite.Statement>();
 
-  /** @throws EmbeddedError EMBEDDED_DIR_DAMAGED, EMBEDDED_DIR_NEWER, EMBEDDED_DIR_UNWRITABLE */
+  /**
+   * @throws EmbeddedError EMBEDDED_DIR_DAMAGED, EMBEDDED_DIR_NEWER, EMBEDDED_DIR_OLDER,
+   *   EMBEDDED_DIR_UNWRITABLE
+   */
   constructor(dir: string) {
     this.path = join(dir, 'peer.sqlite');
     try {
       rmdirSync(`${this.path}.lock`);
     } catch (error) {
-      if (systemCode(error) !== 'ENOENT')
-        throw new EmbeddedError(failures.directoryUnwritable(dir, error));
+      if (systemCode(error) !== 'ENOENT') throw directoryUnwritable(dir, error);
     }
     try {
       this.#connection = new sqlite.Database(this.path);
     } catch (error) {
-      throw new EmbeddedError(failures.directoryUnwritable(dir, error));
+      throw directoryUnwritable(dir, error);
     }
     try {
       this.#prepare();
     } catch (error) {
       this.#connection.close();
       if (error instanceof EmbeddedError) throw error;
-      if (isDiskFailure(error)) throw new EmbeddedError(failures.directoryUnwritable(dir, error));
-      throw new EmbeddedError(failures.databaseDamaged(this.path, error));
+      if (isDiskFailure(error)) throw directoryUnwritable(dir, error);
+      const why = messageOf(error);
+      throw new EmbeddedError('EMBEDDED_DIR_DAMAGED', { path: this.path, why }, { cause: error });
     }
   }
 
@@ -99,16 +54,26 @@ export class Database {
       PRAGMA cache_size = -16384; PRAGMA journal_size_limit = 67108864;
     `);
     const format = int(this.row('PRAGMA user_version'), 'user_version');
-    if (format > FORMAT) throw new EmbeddedError(failures.databaseNewer(this.path, format, FORMAT));
-    if (format < FORMAT) this.transaction(() => this.#upgrade(format));
+    if (format === FORMAT) return;
+    const { path } = this;
+    const details = { path, found: format, known: FORMAT };
+    if (format > FORMAT) throw new EmbeddedError('EMBEDDED_DIR_NEWER', details);
+    if (format > 0)
+      throw new EmbeddedError(
+        'EMBEDDED_DIR_OLDER',
+        { ...details, old: `${path}.old` },
+        { details },
+      );
+    // A new file has format 0 and no tables. In a database of another program this fails.
+    this.transaction(() => {
+      this.#connection.exec(SCHEMA);
+      this.#connection.exec(`PRAGMA user_version = ${FORMAT}`);
+    });
   }
 
-  #upgrade(format: number): void {
-    for (const step of STEPS.slice(format)) this.#connection.exec(step);
-    this.#connection.exec(`PRAGMA user_version = ${FORMAT}`);
-  }
-
-  /** All rows; statements are kept prepared, so `sql` comes from a fixed set. */
+  /**
+   * Returns all rows. Statements stay prepared, so `sql` must come from a small fixed set.
+   */
   rows(sql: string, ...values: JSValue[]): Row[] {
     return this.#with(sql, (statement) => statement.all(values) as Row[]);
   }
@@ -117,7 +82,7 @@ export class Database {
     return this.rows(sql, ...values)[0];
   }
 
-  /** Gives rows one by one until `take` wants no more, so that what is not wanted is not read. */
+  /** Passes rows to `take` one by one, until it returns false. The rest is not read. */
   scan(sql: string, values: JSValue[], take: (row: Row) => boolean): void {
     const statement = this.#connection.prepare(sql);
     try {
@@ -127,12 +92,12 @@ export class Database {
     }
   }
 
-  /** The row number of the last row inserted. */
+  /** Runs a statement. @returns the row number of the last row that was inserted */
   run(sql: string, ...values: JSValue[]): number {
     return this.#with(sql, (statement) => Number(statement.run(values).lastInsertRowid));
   }
 
-  /** Runs `work` whole or not at all; it is on disk when this returns. */
+  /** Runs `work` in a transaction. Its changes are on disk when this returns. */
   transaction<T>(work: () => T): T {
     this.#connection.exec('BEGIN');
     try {
@@ -149,7 +114,7 @@ export class Database {
     return this.#connection.isOpen;
   }
 
-  /** Closing it twice is harmless. */
+  /** Closes the connection. A second call does nothing. */
   close(): void {
     if (!this.isOpen) return;
     for (const statement of this.#statements.values()) statement.finalize();
@@ -171,9 +136,7 @@ export class Database {
   }
 }
 
-/**
- * A statement that failed cannot be used again, and tells its error once more when it is finalized.
- */
+/** Finalizes a statement that failed. SQLite reports its error once more, which is ignored. */
 function finalizeQuietly(statement: sqlite.Statement): void {
   try {
     statement.finalize();
@@ -184,10 +147,7 @@ function finalizeQuietly(statement: sqlite.Statement): void {
 
 const DISK_CODES = ['ENOSPC', 'EDQUOT', 'EFBIG', 'EIO'];
 
-/**
- * Whether SQLite or a file failed for want of disk space or a failing disk, which passes, and not
- * for what was asked of it.
- */
+/** Whether the disk is full or failing. Such an error says nothing about the request. */
 export function isDiskFailure(error: unknown): boolean {
   if (DISK_CODES.includes(systemCode(error) ?? '')) return true;
   return /disk I\/O error|disk is full|unable to open database file/i.test(messageOf(error));

@@ -5,36 +5,36 @@ import { type Document, type DocumentStore, metadataOf, type Pushed } from './do
 import { type Form, Refusal, SMALL } from './form.js';
 import type { Context } from './server.js';
 
-/** Items of one push. */
-const MOST_ITEMS = 10_000;
-const MOST_REMOVAL_BYTES = 16 * 2 ** 20;
-const MOST_COLLECTIONS = 32;
-const LONGEST_COLLECTION = 128;
-/** Where items go that name no collection, as in YaCy. */
+/** The most items of one request. */
+const MAX_ITEMS = 10_000;
+const MAX_REMOVAL_BYTES = 16 * 2 ** 20;
+const MAX_COLLECTIONS = 32;
+const MAX_COLLECTION_CHARS = 128;
+/** The collection of items that name none, as in YaCy. */
 const DEFAULT_COLLECTION = 'user';
-const UNFIT = 'The document cannot be indexed; the log of the peer says why.';
+const NOT_INDEXED = 'The document cannot be indexed; the log of the peer says why.';
 const ITEM_FIELD = /^(?:data|url|collection|lastModified)-(0|[1-9]\d{0,8})$/;
 
 interface ItemResult {
   readonly item: number;
-  /** As it was sent. */
+  /** The URL as it was sent. */
   readonly url: string;
   readonly success: boolean;
   readonly message: string;
 }
 
 /**
- * Takes documents into the peer: `count`, and `data-N`, `url-N`, `collection-N` for each item from
- * 0 on; `lastModified-N` (ISO 8601) tells when its file was changed.
+ * Indexes documents: `count`, and `data-N`, `url-N`, `collection-N` for each item from 0 on.
+ * `lastModified-N` (ISO 8601) is the last change of its file.
  *
  * An item that is answered with success is on disk and searchable, whatever `synchronous` and
- * `commit` say. Without `count` the items that are there are taken. An item with an error does not
- * keep the others out.
+ * `commit` say. Without `count`, all items in the request are taken. An item with an error does not
+ * affect the others.
  */
 export async function push(context: Context): Promise<string> {
   const { indexer, clock, maxBody } = context.deps;
   context.requireChange();
-  const form = await context.form({ body: maxBody, fields: 4 * MOST_ITEMS + 10 });
+  const form = await context.form({ body: maxBody, fields: 4 * MAX_ITEMS + 10 });
   const loadDate = clock.now();
   const items = itemNumbers(form).map((item) => {
     const url = form.bytes(`url-${item}`)?.toString() ?? '';
@@ -45,10 +45,10 @@ export async function push(context: Context): Promise<string> {
       return { item, url: url.slice(0, 2_000), message: error.message };
     }
   });
-  const isIn = await indexer.index(items.flatMap(({ pushed }) => pushed ?? []));
+  const indexed = await indexer.index(items.flatMap(({ pushed }) => pushed ?? []));
   const results = items.map(({ item, url, pushed, message = '' }): ItemResult => {
     if (pushed === undefined) return { item, url, success: false, message };
-    if (isIn.shift() !== true) return { item, url, success: false, message: UNFIT };
+    if (indexed.shift() !== true) return { item, url, success: false, message: NOT_INDEXED };
     const shownAt = `${context.baseUrl}/api/peerdoc.html?urlhash=${urlHash(pushed.url)}`;
     return { item, url, success: true, message: shownAt };
   });
@@ -56,14 +56,14 @@ export async function push(context: Context): Promise<string> {
 }
 
 /**
- * Removes documents: `url-N` for each from 0 on, by POST alone. What is answered with success is
- * gone from disk and from the index, also where it was not there.
+ * Removes documents: `url-N` for each from 0 on, only by POST. An item that is answered with
+ * success is gone from disk and index, also if it did not exist.
  */
 export async function remove(context: Context): Promise<string> {
   if (context.request.method !== 'POST')
     throw new Refusal(405, 'Documents are removed by POST.', { allow: 'POST' });
   context.requireChange();
-  const form = await context.form({ body: MOST_REMOVAL_BYTES, fields: MOST_ITEMS });
+  const form = await context.form({ body: MAX_REMOVAL_BYTES, fields: MAX_ITEMS });
   const items = itemNumbers(form).map((item) => ({
     item,
     url: normaliseUrl(form.text(`url-${item}`) ?? ''),
@@ -77,7 +77,7 @@ export async function remove(context: Context): Promise<string> {
   return context.record('Removal', answerOf(results));
 }
 
-function itemNumbers(form: Form, most = MOST_ITEMS): number[] {
+function itemNumbers(form: Form, most = MAX_ITEMS): number[] {
   if (form.text('count') !== undefined)
     return Array.from({ length: form.number('count', 0, most) }, (_, number) => number);
   const numbers = new Set<number>();
@@ -89,7 +89,7 @@ function itemNumbers(form: Form, most = MOST_ITEMS): number[] {
   return [...numbers].sort((a, b) => a - b);
 }
 
-/** @throws Refusal that says what is wrong with the item */
+/** @throws Refusal with the fault of the item */
 function readItem(form: Form, number: number, url: string, loadDate: number): Pushed {
   if (url === '') throw new Refusal(400, `url-${number} is missing`);
   const normal = normaliseUrl(url);
@@ -101,11 +101,11 @@ function readItem(form: Form, number: number, url: string, loadDate: number): Pu
     (name) => name !== '',
   );
   const isUnfit = (name: string) =>
-    name.length > LONGEST_COLLECTION || /[\p{Cc}\ufffd]/u.test(name);
-  if (names.length > MOST_COLLECTIONS || names.some(isUnfit))
+    name.length > MAX_COLLECTION_CHARS || /[\p{Cc}\ufffd]/u.test(name);
+  if (names.length > MAX_COLLECTIONS || names.some(isUnfit))
     throw new Refusal(
       400,
-      `collection-${number} has to be up to ${MOST_COLLECTIONS} names of up to ${LONGEST_COLLECTION} characters`,
+      `collection-${number} has to be up to ${MAX_COLLECTIONS} names of up to ${MAX_COLLECTION_CHARS} characters`,
     );
   const modified = Math.min(Date.parse(form.text(`lastModified-${number}`) ?? ''), loadDate);
   const lastModified = Number.isNaN(modified) ? undefined : modified;
@@ -128,12 +128,12 @@ function answerOf(results: readonly ItemResult[]): object {
   };
 }
 
-/** Parts of the text that the page of a document shows. */
+/** The parts of the text on the page of a document. */
 const SHOWN_PARTS = 4;
 
 /**
- * Shows one indexed document, by `url` or by `urlhash`; `html=true` adds the beginning of its text
- * to the page. With `url-N` for each from 0 on it shows several, each with `found`.
+ * Answers with one document, by `url` or by `urlhash`. `html=true` adds the start of its text to
+ * the page. With `url-N` for each from 0 on, it answers with several, each with `found`.
  */
 export async function peerdoc(context: Context): Promise<string> {
   const { documents } = context.deps;
@@ -152,12 +152,12 @@ export async function peerdoc(context: Context): Promise<string> {
   }
   const document = findDocument(form, 'urlhash', documents);
   const text = form.isTrue('html')
-    ? `<h2>Text</h2>\n<pre>${escapeMarkup(beginningOf(document.id, documents))}</pre>\n`
+    ? `<h2>Text</h2>\n<pre>${escapeMarkup(startOf(document.id, documents))}</pre>\n`
     : '';
   return context.record(shownTitle(document), recordOf(document), text);
 }
 
-/** What can be no address is the address of no document. */
+/** Finds a document. An impossible URL has none. */
 function documentAt(url: string, documents: DocumentStore): Document | undefined {
   try {
     return documents.find('url', normaliseUrl(url));
@@ -173,7 +173,7 @@ function recordOf({ id: _, author, date, language, ...document }: Document): obj
   return { ...document, ...times, ...metadataOf({ author, date, language }) };
 }
 
-function beginningOf(id: number, documents: DocumentStore): string {
+function startOf(id: number, documents: DocumentStore): string {
   const parts = Array.from(
     { length: SHOWN_PARTS },
     (_, part) => documents.textPart(id, part) ?? '',
@@ -183,7 +183,9 @@ function beginningOf(id: number, documents: DocumentStore): string {
 }
 
 /**
- * The document that a request names; its hash wins where both are given. @throws Refusal 400, 404
+ * Returns the document that a request names. The hash takes precedence.
+ *
+ * @throws Refusal 400, 404
  */
 export function findDocument(form: Form, hashName: string, documents: DocumentStore): Document {
   const hash = form.text(hashName);

@@ -5,23 +5,23 @@ import { shownTitle } from './content.js';
 import { findDocument } from './document-endpoints.js';
 import { originOf, timeOf } from './markup.js';
 import { parseQuery } from './query.js';
-import { marked } from './search.js';
 import type { Body, Context } from './server.js';
+import { highlighted } from './snippets.js';
 
-const MOST_PARTS = 1_000_000;
-/** Characters of a text that are made ready in one go. */
+const MAX_PARTS = 1_000_000;
+/** The characters that are highlighted at a time. */
 const PIECE = 16_384;
 
 /**
- * `/document`: one document as a person reads it, a part of its text at a time, with the words of
- * `query` marked.
+ * Answers `/document`: one document for a person, a part of its text at a time, with the words of
+ * `query` highlighted.
  */
 export async function documentPage(context: Context): Promise<Body> {
   const { documents, site } = context.deps;
   const form = await context.form();
   const document = findDocument(form, 'urlhash', documents);
   const query = (form.text('query') ?? '').slice(0, 1_000);
-  const part = form.number('part', 0, MOST_PARTS);
+  const part = form.number('part', 0, MAX_PARTS);
   const { author, date, digest, language, lastModified, loadDate, size, url, urlhash, words } =
     document;
   const title = shownTitle(document);
@@ -57,7 +57,7 @@ export async function documentPage(context: Context): Promise<Body> {
       ? ''
       : `<nav class="pager line" aria-label="Text">${turns.join('')}</nav>`;
   const top = `${query === '' ? '' : `<p class="back">${link({ query }, '/', '← Results')}</p>\n`}<h1 dir="auto">${escapeMarkup(title)}</h1>\n<p class="origin">${originOf(url)}</p>`;
-  const parts = { title, place: 'search', top } as const;
+  const parts = { title, section: 'search', top } as const;
   const { begin, end } = site.around(parts);
   const { highlights } = parseQuery(query);
   const record = link({ urlhash }, '/api/peerdoc.json', 'This record as JSON');
@@ -65,13 +65,13 @@ export async function documentPage(context: Context): Promise<Body> {
   function* body(): Generator<string> {
     yield `${begin}<div class="document"><article>\n${part > 0 ? `<p class="hint">Part ${numberText(part + 1)} of the text</p>\n` : ''}`;
     yield '<div class="text" dir="auto">';
-    for (const piece of piecesOf(text ?? '')) yield marked(piece, highlights);
+    for (const piece of piecesOf(text ?? '')) yield highlighted(piece, highlights);
     yield `</div>\n${pages}</article>\n<aside><dl class="facts">\n${rows.join('\n')}\n</dl>\n<ul class="more-of-it"><li>${cited}</li><li>${record}</li></ul></aside></div>${end}`;
   }
   return body();
 }
 
-/** Pieces that end between words where they can. */
+/** Cuts a text between words if possible. */
 function* piecesOf(text: string): Generator<string> {
   for (let start = 0; start < text.length; ) {
     const blank = text.lastIndexOf(' ', start + PIECE);

@@ -4,30 +4,30 @@ import { type NormalUrl, pathText, readContent, urlHash } from './content.js';
 import { bytes, type Database, int, type Row, text } from './database.js';
 import { countWords, indexable, PREFIX_MARK, prefixes } from './words.js';
 
-/** An indexed document. Times are milliseconds since the epoch. */
+/** An indexed document. Times are in ms since the epoch. */
 export interface Document {
   readonly id: number;
   readonly url: NormalUrl;
   readonly urlhash: string;
   readonly title: string;
   readonly collections: readonly string[];
-  /** Bytes of the data as pushed. */
+  /** The size of the pushed data, in bytes. */
   readonly size: number;
   readonly words: number;
-  /** sha256 of the data as pushed, hexadecimal. */
+  /** The sha256 of the pushed data, in hexadecimal. */
   readonly digest: string;
-  /** When its file was changed, or, where nobody told, when this content came first. */
+  /** The last change of its file; if that is unknown, the first push of this content. */
   readonly lastModified: number;
-  /** When it was last pushed. */
+  /** The time of the last push. */
   readonly loadDate: number;
-  /** What it tells of itself, null where it tells nothing. */
+  /** Metadata of the document itself; null if it has none. */
   readonly author: string | null;
   readonly date: number | null;
-  /** As in BCP 47. */
+  /** A BCP 47 tag. */
   readonly language: string | null;
 }
 
-/** What a document tells of itself, as answers show it; nothing where it tells nothing. */
+/** Returns the metadata of a document for an answer, without missing fields. */
 export function metadataOf({
   author,
   date,
@@ -40,48 +40,45 @@ export function metadataOf({
   };
 }
 
-/** A document as it was pushed. */
+/** A pushed document. */
 export interface Pushed {
   readonly url: NormalUrl;
   readonly collections: readonly string[];
   /** Milliseconds since the epoch. */
   readonly loadDate: number;
-  /** When its file was changed, where that was told. */
+  /** The last change of its file, in ms since the epoch, if known. */
   readonly lastModified?: number | undefined;
-  /** UTF-8, as it came. */
+  /** The data as received, in UTF-8. */
   readonly data: Buffer;
 }
 
 const DOCUMENT =
   'SELECT id, url, urlhash, title, collections, size, words, digest, last_modified AS lastModified, load_date AS loadDate, author, date, language FROM documents';
 
-/** The tables that hold a document, and the column with its number. */
-const HOLDERS = [
+/** The tables with a row for each document, and the column with its id. */
+const DOCUMENT_TABLES = [
   ['words', 'rowid'],
-  ['beginnings', 'rowid'],
+  ['prefixes', 'rowid'],
   ['texts', 'document'],
   ['documents', 'id'],
 ] as const;
 
 /**
- * Pages of about 4 kB; with 10 for each millisecond 100,000 documents of 2 kB stay in some 12
- * pieces.
+ * The pages of about 4 kB that a merge handles for each ms of its transaction. With 10, an index of
+ * 100,000 documents of 2 kB has about 12 segments.
  */
-const MERGED_PER_MS = 10;
-const MERGED_AT_LEAST = 32;
-const MERGED_AT_MOST = 480;
+const MERGED_PAGES_PER_MS = 10;
+const MIN_MERGED_PAGES = 32;
+const MAX_MERGED_PAGES = 480;
 
 const BLANK = Buffer.from(' ');
 
-/**
- * Texts are kept in parts of at most so many bytes, so that the start of a long one is read without
- * the rest.
- */
-export const TEXT_PART = 65_536;
+/** The size of a part of a text, in bytes. The start of a long text is read without the rest. */
+export const TEXT_PART_BYTES = 65_536;
 
 /**
- * The documents with their texts and words. Counts are kept in the transactions that change what is
- * counted, so that no request has to count.
+ * The documents with their texts and words. Counts are updated in the transactions that change
+ * them, so that no request counts rows.
  */
 export class DocumentStore {
   readonly #database: Database;
@@ -90,62 +87,41 @@ export class DocumentStore {
     this.#database = database;
   }
 
-  /** An indexed document; a `url` has to be a NormalUrl. */
+  /** Finds a document. @param value a NormalUrl if `by` is `url` */
   find(by: 'id' | 'url' | 'urlhash', value: number | string): Document | undefined {
     return toDocument(this.#database.row(`${DOCUMENT} WHERE ${by} = ? LIMIT 1`, value));
   }
 
-  /** One part of a document's text, the first being 0; undefined past the end. */
+  /** Returns a part of a document's text, from 0; undefined beyond its end. */
   textPart(id: number, part: number): string | undefined {
-    const sql = 'SELECT body, deflated FROM texts WHERE document = ? AND part = ?';
+    const sql = 'SELECT deflated FROM texts WHERE document = ? AND part = ?';
     const row = this.#database.row(sql, id, part);
-    if (!row) return undefined;
-    const body = bytes(row, 'body');
-    return (int(row, 'deflated') === 1 ? inflateRawSync(body) : body).toString();
+    return row && inflateRawSync(bytes(row, 'deflated')).toString();
   }
 
-  /** How many documents there are, in all or in a collection. */
+  /** Returns the number of documents, in all or in a collection. */
   count(of: 'documents' | { readonly collection: string }): number {
     const name = typeof of === 'string' ? of : `in ${of.collection}`;
-    const row = this.#database.row('SELECT value FROM tally WHERE name = ?', name);
+    const row = this.#database.row('SELECT value FROM counts WHERE name = ?', name);
     return row ? int(row, 'value') : 0;
   }
 
-  /** The collections with the most documents. */
+  /** Returns the collections with the most documents. */
   collections(limit: number): string[] {
-    const sql = `SELECT substr(name, 4) AS name FROM tally
+    const sql = `SELECT substr(name, 4) AS name FROM counts
       WHERE name >= 'in ' AND name < 'in!' AND value > 0 ORDER BY value DESC, name LIMIT ?`;
     return this.#database.rows(sql, limit).map((row) => text(row, 'name'));
   }
 
-  /** Puts a document in the place of the one with its URL, within the caller's transaction. */
+  /** Indexes a document, which replaces the one with its URL. Runs in the caller's transaction. */
   index(pushed: Pushed): void {
     const before = this.#database.row('SELECT * FROM documents WHERE url = ?', pushed.url);
     const digest = createHash('sha256').update(pushed.data).digest('hex');
-    if (before && text(before, 'digest') === digest) this.#touch(before, pushed);
+    if (before && text(before, 'digest') === digest) this.#update(before, pushed);
     else this.#replace(before, pushed, digest);
   }
 
-  /** The first document that an older peer had accepted and not yet indexed. */
-  firstQueued(): (Pushed & { readonly seq: number }) | undefined {
-    const sql =
-      'SELECT seq, url, collections, load_date AS loadDate, data FROM queue ORDER BY seq LIMIT 1';
-    const row = this.#database.row(sql);
-    if (row === undefined) return undefined;
-    return {
-      ...row,
-      collections: collectionsOf(row),
-      data: bytes(row, 'data'),
-    } as unknown as Pushed & {
-      seq: number;
-    };
-  }
-
-  dropQueued(seq: number): void {
-    this.#database.run('DELETE FROM queue WHERE seq = ?', seq);
-  }
-
-  /** Removes documents, all of them or none. @returns whether each was there */
+  /** Removes documents, all or none. @returns whether each existed */
   remove(urls: readonly NormalUrl[]): boolean[] {
     return this.#database.transaction(() => {
       const removed = urls.map((url) => this.#remove(url));
@@ -155,17 +131,17 @@ export class DocumentStore {
   }
 
   /**
-   * Merges some of what earlier transactions wrote. Each transaction that changes documents does
-   * so: FTS5 itself merges now and then, for 50 ms.
+   * Merges some segments of the index. Every transaction that changes documents does this. FTS5
+   * would merge on its own for 50 ms now and then.
    *
-   * @param ms that the transaction has taken so far, in milliseconds; merging takes about as long
+   * @param ms the duration of the transaction so far. Merging takes about as long.
    */
   merge(ms: number): void {
     const pages = Math.min(
-      Math.max(MERGED_AT_LEAST, Math.ceil(ms * MERGED_PER_MS)),
-      MERGED_AT_MOST,
+      Math.max(MIN_MERGED_PAGES, Math.ceil(ms * MERGED_PAGES_PER_MS)),
+      MAX_MERGED_PAGES,
     );
-    for (const table of ['words', 'beginnings'])
+    for (const table of ['words', 'prefixes'])
       this.#database.run(`INSERT INTO ${table} (${table}, rank) VALUES ('merge', ?)`, pages);
   }
 
@@ -174,13 +150,13 @@ export class DocumentStore {
     if (document === undefined) return false;
     const { collections, id } = document;
     this.#regroup(id, collections, []);
-    for (const [table, column] of HOLDERS)
+    for (const [table, column] of DOCUMENT_TABLES)
       this.#database.run(`DELETE FROM ${table} WHERE ${column} = ?`, id);
     this.#count('documents', -1);
     return true;
   }
 
-  #touch(before: Row, { collections, lastModified, loadDate }: Pushed): void {
+  #update(before: Row, { collections, lastModified, loadDate }: Pushed): void {
     const id = int(before, 'id');
     const sql =
       'UPDATE documents SET load_date = ?, collections = ?, last_modified = coalesce(?, last_modified) WHERE id = ?';
@@ -196,9 +172,9 @@ export class DocumentStore {
     const content = readContent(url, data);
     const body = indexable(content.text);
     const id = this.#database.run(
-      `INSERT INTO documents (url, urlhash, title, collections, size, words, digest, last_modified, load_date, seq,
+      `INSERT INTO documents (url, urlhash, title, collections, size, words, digest, last_modified, load_date,
       author, date, language, id)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET title = excluded.title,
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET title = excluded.title,
       collections = excluded.collections, size = excluded.size, words = excluded.words, digest = excluded.digest,
       last_modified = excluded.last_modified, load_date = excluded.load_date,
       author = excluded.author, date = excluded.date, language = excluded.language`,
@@ -220,35 +196,8 @@ export class DocumentStore {
     if (!before) this.#count('documents', 1);
     this.#regroup(document, before ? collectionsOf(before) : [], collections);
     const text = Buffer.isBuffer(content.text) ? content.text : Buffer.from(content.text);
-    this.#keepText(document, text, before !== undefined);
-    this.#keepWords(document, content.title, url, body, before !== undefined);
-  }
-
-  /** The newest document that an older peer indexed and that is not yet in the present format. */
-  nextToRenew(): Document | undefined {
-    const most = this.#database.row("SELECT value FROM tally WHERE name = 'to renew'");
-    const sql = `${DOCUMENT} WHERE id <= ? ORDER BY id DESC LIMIT 1`;
-    return most && toDocument(this.#database.row(sql, int(most, 'value')));
-  }
-
-  /** Indexes a document again from its text. */
-  renew({ id, title, url }: Document): void {
-    const parts: Buffer[] = [];
-    for (
-      let text = this.textPart(id, 0);
-      text !== undefined;
-      text = this.textPart(id, parts.length)
-    )
-      parts.push(Buffer.from(text));
-    const text = Buffer.concat(parts);
-    this.#keepText(id, text, true);
-    this.#keepWords(id, title, url, indexable(text), true);
-  }
-
-  /** Goes on with the documents before this one. */
-  wasRenewed({ id }: Document): void {
-    const next = '(SELECT coalesce(max(id), 0) FROM documents WHERE id < ?)';
-    this.#database.run(`UPDATE tally SET value = ${next} WHERE name = 'to renew'`, id);
+    this.#storeText(document, text, before !== undefined);
+    this.#indexWords(document, content.title, url, body, before !== undefined);
   }
 
   #regroup(id: number, before: readonly string[], after: readonly string[]): void {
@@ -266,23 +215,23 @@ export class DocumentStore {
     }
   }
 
-  #keepText(id: number, body: Buffer, isKnown: boolean): void {
+  #storeText(id: number, body: Buffer, isKnown: boolean): void {
     if (isKnown) this.#database.run('DELETE FROM texts WHERE document = ?', id);
     for (let start = 0, part = 0; start < body.length; part += 1) {
-      let end = Math.min(start + TEXT_PART, body.length);
+      let end = Math.min(start + TEXT_PART_BYTES, body.length);
       while (end < body.length && ((body[end] ?? 0) & 0xc0) === 0x80) end -= 1;
       const deflated = deflateRawSync(body.subarray(start, end), { level: 1 });
-      const sql = 'INSERT INTO texts (document, part, body, deflated) VALUES (?, ?, ?, 1)';
+      const sql = 'INSERT INTO texts (document, part, deflated) VALUES (?, ?, ?)';
       this.#database.run(sql, id, part, deflated);
       start = end;
     }
   }
 
   /**
-   * The beginnings of the words of titles and names stand beside these: what is typed is looked for
-   * there first.
+   * Indexes the words of a document. In the columns title and name, the prefixes of the words
+   * follow them: a prefix is ranked by these columns.
    */
-  #keepWords(id: number, title: string, url: NormalUrl, body: Buffer, isKnown: boolean): void {
+  #indexWords(id: number, title: string, url: NormalUrl, body: Buffer, isKnown: boolean): void {
     const insert = isKnown ? 'REPLACE' : 'INSERT';
     const heads = [title, pathText(url)].map((text) => indexable(text));
     const marked = heads.map((head) => Buffer.concat([head, prefixes(head, PREFIX_MARK)]));
@@ -294,7 +243,7 @@ export class DocumentStore {
     );
     const letters = prefixes(Buffer.concat([...heads.flatMap((head) => [head, BLANK]), body]));
     this.#database.run(
-      `${insert} INTO beginnings (rowid, letters) VALUES (?, CAST(? AS TEXT))`,
+      `${insert} INTO prefixes (rowid, letters) VALUES (?, CAST(? AS TEXT))`,
       id,
       letters,
     );
@@ -302,7 +251,7 @@ export class DocumentStore {
 
   #count(name: string, change: number): void {
     const sql =
-      'INSERT INTO tally VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value';
+      'INSERT INTO counts VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value';
     this.#database.run(sql, name, change);
   }
 }
@@ -311,7 +260,7 @@ function collectionsOf(row: Row): string[] {
   return JSON.parse(text(row, 'collections')) as string[];
 }
 
-/** The columns are of the types that the interfaces say: the database checks them (STRICT). */
+/** Converts a row. The database checks the types of its columns (STRICT). */
 function toDocument(row: Row | undefined): Document | undefined {
   return row && ({ ...row, collections: collectionsOf(row) } as unknown as Document);
 }

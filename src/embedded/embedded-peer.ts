@@ -2,11 +2,11 @@ import { mkdir, stat } from 'node:fs/promises';
 import { join, resolve as resolvePath } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { systemClock } from '../lib/clock.js';
-import { type ErrorParts, EXIT, messageOf } from '../lib/errors.js';
+import { type ErrorParts, EXIT, messageOf, PeersyncError } from '../lib/errors.js';
 import { isOpenToOthers } from '../lib/file.js';
 import { type Holder, type Lock, takeLock } from '../lib/lock.js';
 import type { Logger } from '../lib/logger.js';
-import { EmbeddedError, failures } from './errors.js';
+import { directoryLocked, directoryUnwritable, EmbeddedError } from './errors.js';
 import type { PeerInstance, PeerOptions } from './peer-instance.js';
 
 export interface EmbeddedPeerOptions extends PeerOptions {
@@ -15,23 +15,23 @@ export interface EmbeddedPeerOptions extends PeerOptions {
 
 /** A running embedded peer. */
 export interface EmbeddedPeer extends PeerInstance {
-  /** Resolves when it has ended: with the error where it ended by itself. */
+  /** Resolves when the peer has ended, with an error if it ended by itself. */
   readonly exited: Promise<Error | undefined>;
 }
 
 /**
- * A peer that does not close in this many milliseconds is cut; what it accepted is on disk all the
- * same.
+ * The time after which a peer that does not close is terminated, in ms. Its data is on disk in any
+ * case.
  */
 const CLOSE_MS = 10_000;
 
 /**
- * Starts a peer in a thread of its own, so that indexing stops nobody else. It ends with this
- * process in every case.
+ * Starts a peer in a thread of its own, so that indexing does not hold the event loop of the
+ * daemon. The thread always ends with this process.
  *
  * @throws EmbeddedError EMBEDDED_PORT_IN_USE, EMBEDDED_PORT_REFUSED, EMBEDDED_DIR_UNWRITABLE,
  *   EMBEDDED_DIR_LOCKED, EMBEDDED_DIR_OPEN_TO_OTHERS, EMBEDDED_DIR_OF_ANOTHER_USER,
- *   EMBEDDED_DIR_LOCKED_ELSEWHERE, EMBEDDED_DIR_DAMAGED, EMBEDDED_DIR_NEWER,
+ *   EMBEDDED_DIR_LOCKED_ELSEWHERE, EMBEDDED_DIR_DAMAGED, EMBEDDED_DIR_NEWER, EMBEDDED_DIR_OLDER,
  *   EMBEDDED_PASSWORD_UNUSABLE, EMBEDDED_STOPPED
  */
 export async function startEmbeddedPeer({
@@ -41,7 +41,7 @@ export async function startEmbeddedPeer({
   const dir = resolvePath(options.dir);
   const lock = await lockDirectory(dir);
   const workerData: PeerOptions = { ...options, dir };
-  // The process's own flags (--eval, --import) are not meant for this thread.
+  // The flags of the process (--eval, --import) are not meant for this thread.
   const worker = new Worker(new URL('../embedded/worker.js', import.meta.url), {
     workerData,
     execArgv: [],
@@ -55,7 +55,7 @@ export async function startEmbeddedPeer({
     async (code) => {
       await lock.release().catch(() => undefined);
       if (closing) return undefined;
-      return failure ?? new EmbeddedError(failures.stopped(`its thread ended with ${code}`));
+      return failure ?? stopped(`its thread ended with ${code}`);
     },
   );
   const ready = new Promise<Ready>((resolve) => {
@@ -65,13 +65,12 @@ export async function startEmbeddedPeer({
     });
   });
   const first = await Promise.race([ready, exited]);
-  if (first === undefined || first instanceof Error)
-    throw first ?? new EmbeddedError(failures.stopped('it was closed'));
-  const tell = (message: ToWorker): void => worker.postMessage(message);
-  const linkTo = (statusUrl: string | undefined): void => tell({ statusUrl });
+  if (first === undefined || first instanceof Error) throw first ?? stopped('it was closed');
+  const send = (message: ToWorker): void => worker.postMessage(message);
+  const linkTo = (statusUrl: string | undefined): void => send({ statusUrl });
   const close = async (): Promise<void> => {
     closing = true;
-    tell('close');
+    send('close');
     const cut = systemClock.after(CLOSE_MS, () => void worker.terminate(), { background: true });
     await exited;
     cut.cancel();
@@ -80,30 +79,38 @@ export async function startEmbeddedPeer({
   return { url, socketPath, credentials, exited, linkTo, close };
 }
 
-/** The worker's error, which comes here as plain data. */
-function failureOf(error: Error & Partial<ErrorParts>): EmbeddedError {
+/** Returns the error that ended the worker. It arrives here as plain data. */
+function failureOf(error: Error & Partial<ErrorParts>): PeersyncError {
   const { code, hint } = error;
-  if (code === undefined || hint === undefined)
-    return new EmbeddedError({ ...failures.stopped(messageOf(error)), cause: error });
+  if (code === undefined || hint === undefined) return stopped(messageOf(error), error);
   const { message, details = {}, exitCode = EXIT.failure } = error;
-  return new EmbeddedError({ code, message, hint, details, exitCode });
+  return new PeersyncError({ code, message, hint, details, exitCode });
+}
+
+function stopped(why: string, cause?: unknown): EmbeddedError {
+  return new EmbeddedError('EMBEDDED_STOPPED', { why }, { cause });
 }
 
 async function lockDirectory(dir: string): Promise<Lock> {
   try {
     await mkdir(dir, { recursive: true, mode: 0o700 });
     const { mode, uid } = await stat(dir);
-    if (isOpenToOthers(mode)) throw new EmbeddedError(failures.directoryOpenToOthers(dir, mode));
-    const held = (holder: Holder) => new EmbeddedError(failures.directoryLocked(dir, holder));
+    if (isOpenToOthers(mode)) {
+      const values = { dir, mode: (mode & 0o7777).toString(8) };
+      throw new EmbeddedError('EMBEDDED_DIR_OPEN_TO_OTHERS', values);
+    }
+    const held = (holder: Holder) => directoryLocked(dir, holder);
     const path = join(dir, 'peer.lock');
     const lock = await takeLock(path, systemClock, held);
-    // A file system that gives all files to one user gave this one the owner of the directory.
+    // Some file systems assign all files to one user. They assign the lock to the owner of the
+    // directory too.
     if (uid === 0 || (await stat(path)).uid === uid) return lock;
     await lock.release();
-    throw new EmbeddedError(failures.directoryOfAnotherUser(dir, uid));
+    const user = process.geteuid?.() ?? 0;
+    throw new EmbeddedError('EMBEDDED_DIR_OF_ANOTHER_USER', { dir, uid, user });
   } catch (error) {
     if (error instanceof EmbeddedError) throw error;
-    throw new EmbeddedError(failures.directoryUnwritable(dir, error));
+    throw directoryUnwritable(dir, error);
   }
 }
 
@@ -111,10 +118,10 @@ interface Ready extends Pick<PeerInstance, 'url' | 'socketPath' | 'credentials'>
   readonly type: 'ready';
 }
 
-/** What the worker thread is told. */
+/** A message to the worker thread. */
 export type ToWorker = 'close' | { readonly statusUrl: string | undefined };
 
-/** What the worker thread says. An error ends it. */
+/** A message from the worker thread. An error ends it. */
 export type FromWorker =
   | Ready
   | {

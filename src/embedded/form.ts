@@ -1,12 +1,10 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Busboy, type BusboyConfig, type BusboyInstance } from '@fastify/busboy';
-import type { Clock } from '../lib/clock.js';
 import { messageOf, systemCode } from '../lib/errors.js';
 
-/** A request that is refused: why, in one sentence, for whoever sent it. */
+/** Thrown when a request is refused. The message is one sentence for the client. */
 export class Refusal extends Error {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -18,49 +16,21 @@ export class Refusal extends Error {
   }
 }
 
-/** Work between two turns of the loop, in milliseconds. */
-const SLICE_MS = 8;
-
-/**
- * Cuts long work into slices: everybody else has a turn at a `pause` that comes after SLICE_MS of
- * work.
- */
-export class Slices {
-  readonly #clock: Clock;
-  #began: number;
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-    this.#began = clock.now();
-  }
-
-  get isOver(): boolean {
-    return this.#clock.now() - this.#began >= SLICE_MS;
-  }
-
-  async pause(): Promise<void> {
-    if (!this.isOver) return;
-    await nextTurn();
-    this.#began = this.#clock.now();
-  }
-}
-
 export interface FormLimits {
-  /** Bytes of the request body. */
+  /** The largest request body, in bytes. */
   readonly body: number;
   readonly fields: number;
-  /** Characters of a parameter's name. @default 200 */
+  /** The longest name of a parameter, in characters. @default 200 */
   readonly name?: number;
 }
 
-/** For requests that only ask for something. */
+/** The limits of requests that only read. */
 export const SMALL: FormLimits = { body: 65_536, fields: 20 };
-const LONGEST_NAME = 200;
+const MAX_NAME_CHARS = 200;
 
 /**
- * The parameters of a request, as bytes: what was pushed is kept as it came, and its digest is of
- * these bytes. A parameter that comes twice is refused, because neither of the two can be said to
- * be meant.
+ * The parameters of a request, as bytes: a pushed document is stored as received, and its digest is
+ * computed from these bytes. A repeated parameter is refused, because it is ambiguous.
  */
 export class Form {
   readonly #fields = new Map<string, Buffer>();
@@ -72,7 +42,7 @@ export class Form {
 
   /** @throws Refusal 400 */
   set(name: string, value: Buffer): void {
-    const { fields, name: longest = LONGEST_NAME } = this.#limits;
+    const { fields, name: longest = MAX_NAME_CHARS } = this.#limits;
     if (name.length > longest)
       throw new Refusal(400, `A parameter's name is longer than ${longest} characters.`);
     if (this.#fields.size >= fields)
@@ -89,7 +59,11 @@ export class Form {
     return this.#fields.get(name);
   }
 
-  /** Undefined where it is missing or empty. @throws Refusal 400 where it is not UTF-8 */
+  /**
+   * Returns a parameter as text; undefined if it is missing or empty.
+   *
+   * @throws Refusal 400 if it is not UTF-8
+   */
   text(name: string): string | undefined {
     const value = this.#fields.get(name);
     if (value === undefined || value.length === 0) return undefined;
@@ -98,7 +72,9 @@ export class Form {
   }
 
   /**
-   * Whether a choice whose only option is `true` was made. @throws Refusal 400 for another value
+   * Whether a parameter is `true`.
+   *
+   * @throws Refusal 400 for a value other than `true` and `false`
    */
   isTrue(name: string): boolean {
     const value = this.text(name) ?? 'false';
@@ -107,7 +83,11 @@ export class Form {
     return value === 'true';
   }
 
-  /** A whole number from 0 to `most`. @throws Refusal 400 for anything else */
+  /**
+   * Returns a parameter as a whole number from 0 to `most`.
+   *
+   * @throws Refusal 400 for another value
+   */
   number(name: string, otherwise: number, most: number): number {
     const text = this.text(name) ?? String(otherwise);
     if (!/^\d{1,15}$/.test(text) || Number(text) > most)
@@ -119,12 +99,12 @@ export class Form {
   }
 }
 
-/** Bytes of a body; of larger ones only one is in memory at a time. */
-const LARGE = 1_048_576;
+/** The size of a large body, in bytes. Only one large body is in memory at a time. */
+const LARGE_BODY_BYTES = 1_048_576;
 
 /**
- * Reads the parameters of requests. A large body is read when the request with the one before it is
- * over: its client is held back by TCP meanwhile.
+ * Reads the parameters of requests. A large body is read when the previous request with a large
+ * body has been answered. TCP holds the client back until then.
  */
 export class FormReader {
   #last: Promise<unknown> = Promise.resolve();
@@ -144,7 +124,7 @@ export class FormReader {
     );
     if (declared === 0) return form;
     if (declared > limits.body) throw tooLarge(limits.body);
-    if (declared > LARGE) await this.#turn(response);
+    if (declared > LARGE_BODY_BYTES) await this.#turn(response);
     await parseInto(form, limits, headers, limitBody(request, limits.body));
     return form;
   }
@@ -170,7 +150,9 @@ export function refuseCompressed(headers: IncomingHttpHeaders): void {
 }
 
 /**
- * The body as it comes; the request stays open after a refusal, so that the answer can be read.
+ * Yields the body as it arrives. The request stays open after a refusal, so that the client can
+ * read the answer.
+ *
  * @throws Refusal 413
  */
 export async function* limitBody(request: IncomingMessage, limit: number): AsyncGenerator<Buffer> {
@@ -189,7 +171,11 @@ function tooLarge(limit: number): Refusal {
   );
 }
 
-/** A parser for the body of a form; what is said of a part is bounded. @throws Refusal 400 */
+/**
+ * Returns a parser for the body of a form, with limits on the headers of its parts.
+ *
+ * @throws Refusal 400
+ */
 export function formParser(
   type: string,
   { limits, ...options }: Omit<BusboyConfig, 'headers'>,
@@ -207,8 +193,8 @@ export function formParser(
 }
 
 /**
- * What went wrong with the body of a form, for its sender: a refusal as it is, anything else as an
- * unreadable body.
+ * Returns the error for a body that could not be read: a refusal or a system error unchanged, and a
+ * refusal for any other.
  */
 export function unreadable(error: unknown): unknown {
   if (error instanceof Refusal || systemCode(error) !== undefined) return error;
@@ -217,10 +203,14 @@ export function unreadable(error: unknown): unknown {
 
 const URLENCODED = 'application/x-www-form-urlencoded';
 
-/** Reads parameters as they come in, as bytes. @throws Refusal 400, 415 */
+/**
+ * Reads the parameters of a body as bytes.
+ *
+ * @throws Refusal 400, 415
+ */
 export async function parseInto(
   form: Form,
-  { body: fieldSize, fields, name = LONGEST_NAME }: FormLimits,
+  { body: fieldSize, fields, name = MAX_NAME_CHARS }: FormLimits,
   headers: IncomingHttpHeaders,
   body: Iterable<Buffer> | AsyncIterable<Buffer>,
 ): Promise<void> {
@@ -254,8 +244,8 @@ export async function parseInto(
 const AMPERSAND = 38;
 
 /**
- * Not by the parser above: each look-up and each text is such a body, and that takes three times as
- * long.
+ * Parses a URL-encoded body. Busboy takes three times as long, and every look-up and every pushed
+ * text is such a body.
  */
 async function parseUrlencoded(
   form: Form,
@@ -283,13 +273,13 @@ async function parseUrlencoded(
 }
 
 const [PERCENT, PLUS, BLANK] = [37, 43, 32];
-/** What a hexadecimal digit stands for, by byte; 16 for any other. */
+/** The value of a hexadecimal digit, by byte; 16 for another byte. */
 const DIGITS = Uint8Array.from({ length: 256 }, (_, byte) => {
   const digit = Number.parseInt(String.fromCharCode(byte), 16);
   return Number.isNaN(digit) ? 16 : digit;
 });
 
-/** Decodes in place; a percent sign that begins no escape stays. */
+/** Decodes in place. A percent sign without two digits stays. */
 function decoded(bytes: Buffer): Buffer {
   const digit = (at: number) => DIGITS[bytes[at] ?? 0] ?? 16;
   let length = 0;

@@ -1,7 +1,7 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
+import { nextTurn } from '../lib/slices.js';
 import { type Database, isDiskFailure } from './database.js';
 import type { DocumentStore, Pushed } from './documents.js';
 import { Refusal } from './form.js';
@@ -14,20 +14,24 @@ export interface IndexerOptions {
 }
 
 /**
- * Work between two answers, in milliseconds; one document is never cut, so a very long one takes
- * longer.
+ * The length of a slice, in ms. A document is never cut, so a long one takes longer. The slice is a
+ * transaction with an fsync of its own, so the slices of `lib/slices.ts` are too short for it.
  */
 const SLICE_MS = 15;
-/** The same while people search. */
+/** The length of a slice while people search, in ms. */
 const SHORT_SLICE_MS = 3;
-/** So long after a search there may be another one, in milliseconds. */
+/** The time after a search in which another one is expected, in ms. */
 const SEARCHING_MS = 2_000;
-/** Turns of the loop between two slices: one request takes several until it is answered. */
+/** The turns of the event loop between two slices. A request takes several until it is answered. */
 const TURNS = 4;
 
 /**
- * Puts documents into the index, slice by slice, each a transaction that is on disk; others are
- * answered in between.
+ * Indexes documents in slices. Each slice is a transaction. Requests are answered between two
+ * slices.
+ *
+ * - *Long slices*: nobody searches.
+ * - *Short slices*: someone searched within the last 2 s.
+ * - *Stopped*: no slice begins. `stop` is final.
  */
 export class Indexer {
   readonly #options: IndexerOptions;
@@ -39,18 +43,19 @@ export class Indexer {
   }
 
   /**
-   * Resolves when they are on disk and searchable; one that cannot be indexed is logged, and left
-   * out. No savepoint guards each: FTS5 writes all that it holds at a savepoint, which takes as
-   * long as the rest.
+   * Indexes documents. They are on disk and searchable when this resolves. A document that cannot
+   * be indexed is logged and left out, and the slice is repeated without it. A savepoint for each
+   * document would avoid that, but FTS5 writes all of its pending postings at a savepoint, which
+   * doubles the time.
    *
-   * @returns of each whether it is in the index
-   * @throws Refusal 503 when the peer stops meanwhile, or the error of a failing disk: some of them
-   *   may be in the index
+   * @returns for each document whether it is in the index
+   * @throws Refusal 503 if the peer stops meanwhile, or the error of a failing disk. Some documents
+   *   may then be in the index.
    */
   async index(pushed: readonly Pushed[]): Promise<boolean[]> {
     const { clock, database, documents } = this.#options;
-    const unfit = new Set<Pushed>();
-    for (let done = 0; done < pushed.length; await othersTurns()) {
+    const rejected = new Set<Pushed>();
+    for (let done = 0; done < pushed.length; await turnsForRequests()) {
       if (this.#isStopped) throw new Refusal(503, 'The peer is stopping.');
       const began = clock.now();
       const sliceMs = began - this.#searchedAt < SEARCHING_MS ? SHORT_SLICE_MS : SLICE_MS;
@@ -60,7 +65,7 @@ export class Indexer {
         database.transaction(() => {
           do {
             current = pushed[next];
-            if (current && !unfit.has(current)) documents.index(current);
+            if (current && !rejected.has(current)) documents.index(current);
             next += 1;
           } while (next < pushed.length && clock.now() - began < sliceMs);
           current = undefined;
@@ -69,78 +74,24 @@ export class Indexer {
         done = next;
       } catch (error) {
         if (current === undefined || isDiskFailure(error)) throw error;
-        unfit.add(current);
-        this.#tell(current.url, error);
+        rejected.add(current);
+        this.#logFailure(current.url, error);
       }
     }
-    return pushed.map((each) => !unfit.has(each));
+    return pushed.map((each) => !rejected.has(each));
   }
 
-  /**
-   * Brings what an older peer left to the present, as slowly as it can: its queue, then documents
-   * that are not in the present format.
-   */
-  async renew(): Promise<void> {
-    const { clock, documents, log } = this.#options;
-    try {
-      while (!this.#isStopped) {
-        const queued = documents.firstQueued();
-        if (queued === undefined) break;
-        const { seq, ...pushed } = queued;
-        this.#wholly(
-          pushed.url,
-          () => documents.index(pushed),
-          () => documents.dropQueued(seq),
-        );
-        await othersTurns();
-      }
-      while (!this.#isStopped) {
-        const document = documents.nextToRenew();
-        if (document === undefined) break;
-        this.#wholly(
-          document.url,
-          () => documents.renew(document),
-          () => documents.wasRenewed(document),
-        );
-        await clock.sleep(SLICE_MS);
-      }
-    } catch (error) {
-      const why = messageOf(error);
-      log.error(
-        { err: why },
-        `The index of an older peer was not wholly made anew (${why}); the next start goes on with it`,
-      );
-    }
-  }
-
-  /** Somebody searches: the work is cut into shorter slices for a while. */
-  makeRoom(): void {
+  /** Called for each search. Shortens the slices for a while. */
+  onSearch(): void {
     this.#searchedAt = this.#options.clock.now();
   }
 
-  /** No slice begins any more. */
+  /** Ends the work after the current slice. */
   stop(): void {
     this.#isStopped = true;
   }
 
-  /** Does both in one transaction; where `work` fails, `conclude` alone. */
-  #wholly(url: string, work: () => void, conclude: () => void): void {
-    const { database, documents } = this.#options;
-    const both = () => {
-      work();
-      documents.merge(0);
-      conclude();
-    };
-    try {
-      database.transaction(both);
-    } catch (error) {
-      if (isDiskFailure(error)) throw error;
-      this.#tell(url, error);
-      database.transaction(conclude);
-    }
-  }
-
-  #tell(url: string, error: unknown): void {
+  #logFailure(url: string, error: unknown): void {
     this.#options.log.error(
       { url, err: messageOf(error) },
       `The document ${url} cannot be indexed`,
@@ -148,6 +99,6 @@ export class Indexer {
   }
 }
 
-async function othersTurns(): Promise<void> {
+async function turnsForRequests(): Promise<void> {
   for (let turn = 0; turn < TURNS; turn += 1) await nextTurn();
 }

@@ -7,15 +7,15 @@ import { readableUrl } from '../lib/text.js';
 import { escapeMarkup, nameMarkup } from '../web/markup.js';
 
 /**
- * Where the build leaves the style sheet that the status page has too, and the script; nothing is
- * there in a bare checkout.
+ * The directory in which the build puts the style sheet and scripts for browsers. A checkout
+ * without a build has none.
  */
 const BROWSER_DIRECTORY = fileURLToPath(new URL('../page/browser/', import.meta.url));
 
-/** Which of the links at the top is the page itself. */
-type Place = 'search' | 'tables' | 'shares';
+/** The link at the top that is the current page. */
+type Section = 'search' | 'tables' | 'shares';
 
-const LINKS: Readonly<Record<Place, readonly [path: string, label: string]>> = {
+const LINKS: Readonly<Record<Section, readonly [path: string, label: string]>> = {
   search: ['/', 'Search'],
   tables: ['/Tables_p.html', 'Tables'],
   shares: ['/api/share.html', 'Shares'],
@@ -23,26 +23,26 @@ const LINKS: Readonly<Record<Place, readonly [path: string, label: string]>> = {
 const MARK =
   '<svg class="icon" viewBox="0 0 20 20" aria-hidden="true"><path d="M3 6.5h10.5M10.5 3l3.5 3.5-3.5 3.5M17 13.5H6.5M9.5 10 6 13.5 9.5 17" fill="none" stroke="currentColor" stroke-width="2" stroke-linecap="round" stroke-linejoin="round"/></svg>';
 
-/** As on the status page; the script says which colours there are now. */
+/** The button for the colour scheme, as on the status page. A script labels it. */
 const THEME =
   '<div class="actions line"><button type="button" id="theme" class="quiet scripted"><svg class="icon" viewBox="0 0 20 20" aria-hidden="true"><circle cx="10" cy="10" r="7" fill="none" stroke="currentColor" stroke-width="2"/><path d="M10 3a7 7 0 0 1 0 14z" fill="currentColor"/></svg><span></span></button></div>';
 
-/** A page, piece by piece: `title` is text, `top` and `body` are markup. */
+/** The parts of a page: `title` is text, `top` and `body` are markup. */
 interface PageParts {
   readonly title: string;
-  readonly place?: Place;
-  /** Stands in the band at the top. */
+  readonly section?: Section;
+  /** The content of the band at the top. */
   readonly top: string;
   readonly body: string;
 }
 
-/** What all pages of the peer have in common. */
+/** The frame of all pages of the peer. */
 export class Site {
-  /** Where the daemon's status page is; undefined while none is open. */
+  /** The address of the daemon's status page; undefined while it is closed. */
   statusUrl: string | undefined;
   /**
-   * Nothing is loaded from anywhere; of styles and scripts those alone that stand in the page; the
-   * script may ask this peer.
+   * The policy loads nothing from elsewhere, and allows only the style and the script in the page.
+   * The script may send requests to this peer.
    */
   readonly contentSecurityPolicy: string;
   readonly #head: string;
@@ -60,7 +60,7 @@ export class Site {
     }`;
   }
 
-  /** Reads what the build made for browsers. */
+  /** Reads the files that the build made for browsers. */
   static async open(directory = BROWSER_DIRECTORY): Promise<Site> {
     const names = ['style.css', 'search.js', 'favicon-busy.svg'];
     const [style = '', script = '', icon = ''] = await Promise.all(
@@ -69,19 +69,19 @@ export class Site {
     return new Site(style, script, icon);
   }
 
-  /** A whole page. */
+  /** Returns a whole page. */
   page(parts: PageParts): string {
     const { begin, end } = this.around(parts);
     return begin + parts.body + end;
   }
 
-  /** What stands around the body of a page that is made while it is sent. */
-  around({ title, place, top }: Omit<PageParts, 'body'>): {
+  /** Returns the frame of a page whose body is made while it is sent. */
+  around({ title, section, top }: Omit<PageParts, 'body'>): {
     readonly begin: string;
     readonly end: string;
   } {
     const links = Object.entries(LINKS).map(([name, [path, label]]) => {
-      const current = name === place ? ' aria-current="page"' : '';
+      const current = name === section ? ' aria-current="page"' : '';
       return `<a href="${path}"${current}>${label}</a>`;
     });
     if (this.statusUrl !== undefined)
@@ -105,9 +105,7 @@ ${top}
     return { begin, end: '\n</main>\n</body>\n</html>\n' };
   }
 
-  /**
-   * A record as a page says it: lists and tables of its fields, with whatever `more` holds below.
-   */
+  /** Returns a record as a page: lists and tables of its fields, and the markup `more` below. */
   record(title: string, record: object, more = ''): string {
     const top = `<h1>${escapeMarkup(title)}</h1>`;
     return this.page({ title, top, body: `${markupOf(record)}\n${more}` });
@@ -136,23 +134,20 @@ function markupOf(value: unknown): string {
   return `<div class="scroll"><table>\n${line('th', Object.keys(first).map(escapeMarkup))}${rows.join('')}</table></div>`;
 }
 
-/** A link to a document, or its text alone where a browser does not open it. */
+/** Returns a link to a document, or its text alone if browsers do not open its URL. */
 export function documentLink(url: string, text: string): string {
   if (!/^(https?|ftp):/i.test(url)) return escapeMarkup(text);
   return `<a href="${escapeMarkup(url)}" rel="noreferrer">${escapeMarkup(text)}</a>`;
 }
 
-/**
- * Where a document comes from: a link, or what to copy where browsers open none, as the path of a
- * file.
- */
+/** Returns the origin of a document: a link, or the path of a file with a button that copies it. */
 export function originOf(url: string): string {
   if (/^(https?|ftp):/i.test(url)) return documentLink(url, readableUrl(url));
   const path = pathOf(url) ?? url;
   return `<code>${nameMarkup(path)}</code> <button type="button" class="small scripted" data-copy="${escapeMarkup(path)}">Copy</button>`;
 }
 
-/** The path that a `file://` URL of this machine names. */
+/** Returns the path of a `file://` URL of this machine; undefined for others. */
 function pathOf(url: string): string | undefined {
   try {
     return fileURLToPath(url);
@@ -161,12 +156,12 @@ function pathOf(url: string): string | undefined {
   }
 }
 
-/** A URL as a person reads it: of a file its path. */
+/** Returns a URL for a person; the path if it is of a file. */
 export function placeOf(url: string): string {
   return pathOf(url) ?? readableUrl(url);
 }
 
-/** In UTC, to the minute. */
+/** Formats a moment in UTC, to the minute. */
 export function timeOf(at: number): string {
   return `${new Date(at).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
 }

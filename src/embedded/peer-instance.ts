@@ -8,44 +8,40 @@ import { Database } from './database.js';
 import { peerdoc, push, remove } from './document-endpoints.js';
 import { documentPage } from './document-page.js';
 import { DocumentStore } from './documents.js';
-import { EmbeddedError, failures } from './errors.js';
+import { directoryUnwritable, EmbeddedError } from './errors.js';
 import { FormReader } from './form.js';
 import { Indexer } from './indexer.js';
 import { Site } from './markup.js';
 import { searchJson, searchPage } from './search.js';
 import { type Handler, openServer, type ServerOptions } from './server.js';
-import { ShareStore, share } from './shares.js';
+import { ShareStore } from './share-store.js';
+import { share } from './shares.js';
 import { TableStore } from './table-store.js';
 import { clearDropped, tablePages } from './tables.js';
 
 export interface PeerOptions extends ServerOptions {
-  /** Where it keeps everything; made where it is missing. */
+  /** The directory with all data; created if it is missing. */
   readonly dir: string;
   /** Largest request body, in bytes. @default 67108864 (64 MiB) */
   readonly maxBody?: number;
 }
 
 export interface PeerInstance {
-  /** Its base URL on this machine, without a slash at the end. */
+  /** The base URL on this machine, without a slash at the end. */
   readonly url: string;
   /**
-   * The same for this process alone, by a socket that other users cannot reach; undefined where
-   * there can be none.
+   * A socket for this process, which other users cannot reach; undefined if none could be created.
    */
   readonly socketPath: string | undefined;
   readonly credentials: { readonly username: string; readonly password: string };
-  /** Has the pages link to the daemon's status page, or to none. */
+  /** Makes the pages link to the daemon's status page; to none if undefined. */
   linkTo(statusUrl: string | undefined): void;
-  /**
-   * Lets answers under way end, closes the database and gives the directory free; twice is
-   * harmless.
-   */
+  /** Finishes the answers under way and closes the database. A second call does nothing. */
   close(): Promise<void>;
 }
 
 /**
- * Puts the parts of a peer together and opens it, in the thread that calls; whoever calls holds the
- * lock of `dir`.
+ * Composes a peer and opens it in the calling thread. The caller holds the lock of `dir`.
  *
  * @throws EmbeddedError
  */
@@ -57,7 +53,7 @@ export async function openPeerInstance(
   const { dir, port, maxBody = 67_108_864 } = options;
   const password = await administratorPassword(dir, log);
   const shares = await ShareStore.open(dir).catch((error: unknown) => {
-    throw new EmbeddedError(failures.directoryUnwritable(dir, error));
+    throw directoryUnwritable(dir, error);
   });
   const database = new Database(dir);
   await syncDirectory(dir);
@@ -98,12 +94,6 @@ export async function openPeerInstance(
     for (const form of ['html', 'json']) handlers[`${path}.${form}`] = handle;
   try {
     const server = await openServer(handlers, options, deps);
-    if (documents.nextToRenew())
-      log.info(
-        {},
-        'The index of an older peer is made anew in the background; until then beginnings of words take longer',
-      );
-    void indexer.renew();
     clearDropped(tables, log);
     const close = async (): Promise<void> => {
       await server.close();
@@ -117,9 +107,14 @@ export async function openPeerInstance(
     return { url, socketPath, credentials: { username: USERNAME, password }, linkTo, close };
   } catch (error) {
     database.close();
-    if (systemCode(error) === 'EADDRINUSE') throw new EmbeddedError(failures.portInUse(port));
+    if (systemCode(error) === 'EADDRINUSE')
+      throw new EmbeddedError('EMBEDDED_PORT_IN_USE', { port }, { cause: error });
     if (['EACCES', 'EADDRNOTAVAIL'].includes(systemCode(error) ?? ''))
-      throw new EmbeddedError(failures.portRefused(port, messageOf(error)));
+      throw new EmbeddedError(
+        'EMBEDDED_PORT_REFUSED',
+        { port, why: messageOf(error) },
+        { cause: error },
+      );
     throw error;
   }
 }

@@ -1,27 +1,26 @@
 import { counted, escapeInvisible } from '../lib/text.js';
 import { escapeMarkup, nameMarkup } from '../web/markup.js';
 import { shownTitle } from './content.js';
-import { type Document, type DocumentStore, metadataOf } from './documents.js';
+import { type DocumentStore, metadataOf } from './documents.js';
+import { findDocuments, MAX_COUNTED, type SearchRequest } from './find.js';
 import type { Form } from './form.js';
 import { originOf, timeOf } from './markup.js';
-import { findDocuments, type Highlights, MOST_COUNTED, type SearchRequest } from './query.js';
+import type { Highlights } from './query.js';
 import type { Context, PeerDeps } from './server.js';
-import { placedWords } from './words.js';
+import { highlighted, snippetFor } from './snippets.js';
 
 const PAGE = 10;
-const LARGEST_PAGE = 100;
-/** Collections offered for choice. */
+const MAX_PAGE = 100;
+/** The most collections in the form. */
 const OFFERED = 200;
-/** Parts of a text in which a snippet is looked for. */
-const SNIPPET_PARTS = 4;
 
-/** Stands below an empty result. */
+/** The help below an empty result. */
 const HELP =
   '<p class="hint"><code>"two words"</code> finds them side by side, <code>-word</code> leaves out what has it, <code>title:word</code> finds it in titles.</p>';
 
 type SearchResult = ReturnType<typeof find>;
 
-/** `/search.json`: the same search as the page, for programs. */
+/** Answers `/search.json`: the search for programs. */
 export async function searchJson(context: Context): Promise<string> {
   const request = readRequest(await context.form());
   const { total, totalIsExact, corrected, hits } = find(request, context.deps);
@@ -38,7 +37,7 @@ export async function searchJson(context: Context): Promise<string> {
   return context.record('', { query: request.query, corrected, total, totalIsExact, items });
 }
 
-/** `/`: the search page for people, or the same in JSON for who prefers that. */
+/** Answers `/`: the search page, or JSON for a client that prefers it. */
 export async function searchPage(context: Context): Promise<string> {
   if (context.as === 'json') return searchJson(context);
   const request = readRequest(await context.form());
@@ -48,52 +47,36 @@ export async function searchPage(context: Context): Promise<string> {
   const top = `<h1 class="unseen">Search</h1>
 ${searchForm(request, documents)}
 <p class="hint">${counted(documents.count('documents'), 'document')}</p>`;
-  const isVain = request.query.trim() !== '' && result.total === 0;
+  const foundNothing = request.query.trim() !== '' && result.total === 0;
   const body = `<p class="hint" role="status" id="found">${escapeMarkup(resultLine(request, result))}</p>
 <div id="results">
 <ol class="hits" start="${request.offset + 1}">
 ${result.hits.map((hit) => hitItem(hit, result.corrected ?? request.query, result.highlights)).join('\n')}
 </ol>
-${isVain ? HELP : pager(request, result.total)}
+${foundNothing ? HELP : pager(request, result.total)}
 </div>`;
-  return context.deps.site.page({ title, place: 'search', top, body });
+  return context.deps.site.page({ title, section: 'search', top, body });
 }
 
-/** Of one collection, or of all where its name is empty. */
+/** Reads the parameters of a search. */
 function readRequest(form: Form): SearchRequest {
   return {
     query: (form.text('query') ?? '').slice(0, 1_000),
     collection: form.text('collection') ?? '',
-    offset: form.number('offset', 0, MOST_COUNTED),
-    limit: form.number('limit', PAGE, LARGEST_PAGE),
+    offset: form.number('offset', 0, MAX_COUNTED),
+    limit: form.number('limit', PAGE, MAX_PAGE),
     sort: form.text('sort') === 'date' ? 'date' : 'rank',
   };
 }
 
 function find(request: SearchRequest, deps: PeerDeps) {
-  deps.indexer.makeRoom();
+  deps.indexer.onSearch();
   const { found, ...result } = findDocuments(request, deps);
   const hits = found.map((document) => ({
     document,
-    snippet: snippet(document, result.highlights, deps.documents),
+    snippet: snippetFor(document, result.highlights, deps.documents),
   }));
   return { ...result, hits };
-}
-
-function snippet(
-  { id, title, url }: Document,
-  highlights: Highlights,
-  documents: DocumentStore,
-): string {
-  const isMarkdown = MARKDOWN.test(new URL(url).pathname);
-  const begin = bodyOf(documents.textPart(id, 0) ?? '', title, isMarkdown);
-  for (let part = 0; part < SNIPPET_PARTS && !highlights.isEmpty; part += 1) {
-    const text = part === 0 ? begin : documents.textPart(id, part);
-    if (text === undefined) break;
-    const found = snippetOf(text, highlights, isMarkdown);
-    if (found !== undefined) return found;
-  }
-  return snippetAt(begin, 0, isMarkdown);
 }
 
 function resultLine(
@@ -133,21 +116,21 @@ ${[option('', 'all'), ...offered.map((collection) => option(collection, collecti
 function hitItem(
   { document, snippet }: SearchResult['hits'][number],
   query: string,
-  asked: Highlights,
+  highlights: Highlights,
 ): string {
   const { author, collections, date, url, urlhash, words } = document;
-  const told = [
+  const metadata = [
     author ?? '',
     date === null ? '' : `dated ${new Date(date).toISOString().slice(0, 10)}`,
   ];
   const changed = `file changed ${timeOf(document.lastModified)}`;
-  const facts = [...told, collections.join(', '), counted(words, 'word'), changed].filter(
+  const facts = [...metadata, collections.join(', '), counted(words, 'word'), changed].filter(
     (fact) => fact !== '',
   );
   const page = `/document?${new URLSearchParams({ urlhash, query })}`;
   return `<li>
-<h2 dir="auto"><a href="${escapeMarkup(page)}">${marked(shownTitle(document), asked)}</a></h2>
-<p dir="auto">${marked(snippet, asked)}</p>
+<h2 dir="auto"><a href="${escapeMarkup(page)}">${highlighted(shownTitle(document), highlights)}</a></h2>
+<p dir="auto">${highlighted(snippet, highlights)}</p>
 <p class="origin">${originOf(url)}</p>
 <p class="hint">${facts.map(nameMarkup).join(' · ')}</p>
 </li>`;
@@ -172,87 +155,4 @@ function pager(request: SearchRequest, total: number): string {
   return earlier === later
     ? ''
     : `<nav class="pager line" aria-label="Pages">${earlier}${later}</nav>`;
-}
-
-/** Characters of a snippet, and of it before the first word that was asked for. */
-const LENGTH = 240;
-const LEAD = 60;
-
-/**
- * The place in `text` around the first of the `asked` words, without the marks of Markdown;
- * undefined where none is in it.
- */
-export function snippetOf(text: string, asked: Highlights, isMarkdown = false): string | undefined {
-  for (const { word, start } of placedWords(text)) {
-    if (!asked.has(word)) continue;
-    const from = Math.max(0, start - LEAD);
-    // Not within a word where that can be.
-    const begin = from === 0 ? 0 : from + text.slice(from, start).search(/\s/) + 1;
-    const found = snippetAt(text, begin, isMarkdown);
-    // What is only in the address of a link is not read.
-    if (!isMarkdown || [...placedWords(found)].some((each) => asked.has(each.word))) return found;
-  }
-  return undefined;
-}
-
-/** A piece of `text` as one line, which ends between two words where it can. */
-export function snippetAt(text: string, start: number, isMarkdown = false): string {
-  // Marks take room that nobody sees.
-  const raw = text.slice(start, start + (isMarkdown ? 3 * LENGTH : LENGTH));
-  const whole = isMarkdown ? withoutMarks(raw) : raw;
-  const isCut = whole.length > LENGTH || start + raw.length < text.length;
-  const piece = whole.slice(0, LENGTH);
-  const blank = isCut ? piece.search(/\s\S*$/) : -1;
-  const line = oneLine((blank > LENGTH / 2 ? piece.slice(0, blank) : piece).toWellFormed());
-  return `${start > 0 ? '… ' : ''}${line}${isCut ? ' …' : ''}`;
-}
-
-function oneLine(text: string): string {
-  return text.replace(/[\s\p{Cc}]+/gu, ' ').trim();
-}
-
-const MARKDOWN = /\.(md|markdown|mdown|mkd|mdx)$/i;
-const LONGEST_FRONT_MATTER = 16_384;
-/** Lines of `key: value` between `---`. */
-const FRONT_MATTER = /^\ufeff?---[ \t]*\r?\n(?:(?!---)[^\n]*\n)*?---[ \t]*(?:\r?\n|$)/;
-
-/** The text behind front matter, and behind a first line that is its title, which stands above. */
-export function bodyOf(text: string, title: string, isMarkdown: boolean): string {
-  const matter = isMarkdown ? FRONT_MATTER.exec(text.slice(0, LONGEST_FRONT_MATTER)) : null;
-  const body = text.slice(matter?.[0].length ?? 0).trimStart();
-  const end = body.search(/\n|$/);
-  const first = body.slice(0, Math.min(end, LENGTH));
-  const isTitle = oneLine(isMarkdown ? withoutMarks(first) : first) === title;
-  return (isTitle && body.slice(end).trimStart()) || body;
-}
-
-/**
- * Text as Markdown shows it: no signs of headings, lists, quotes, tables and emphasis; links and
- * images by their words.
- */
-function withoutMarks(text: string): string {
-  return text
-    .replace(
-      /^[ \t]*(?:#{1,6}[ \t]+|>[ \t]?(?:\[!\w+\])?|[-*+][ \t]+(?:\[[ x]\][ \t]+)?|\d{1,9}[.)][ \t]+)/gm,
-      '',
-    )
-    .replace(/^[ \t]*(?:[-*_=`~|:][ \t]*){3,}[\w-]*$|^[ \t]*\[[^\]\n]{1,100}\]:[ \t]+\S+.*$/gm, '')
-    .replace(/!?\[([^\][]{0,200})\](?:\([^()\n]{0,500}\)|\[[^\][\n]{0,100}\])/g, '$1')
-    .replace(/!?\[([^\][]{0,200})\](?:\([^()\n]{0,500}\)|\[[^\][\n]{0,100}\])/g, '$1')
-    .replace(/<\/?[a-z][^<>]{0,300}>|<!--[^\n]{0,300}-->/gi, '')
-    .replace(/(\*\*|__|~~|`+)(\S(?:[^\n]{0,300}?\S)??)\1/g, '$2')
-    .replace(/(?<![\w*])([*_])(\S(?:[^\n*_]{0,300}\S)?)\1(?![\w*])/g, '$2')
-    .replace(/[ \t]*\|[ \t]*/g, ' ');
-}
-
-/** A snippet for a page, with the `asked` words marked. */
-export function marked(snippet: string, asked: Highlights): string {
-  let markup = '';
-  let at = 0;
-  for (const { word, start, end } of placedWords(snippet)) {
-    if (!asked.has(word)) continue;
-    markup += `${escapeMarkup(snippet.slice(at, start))}<mark>${escapeMarkup(snippet.slice(start, end))}</mark>`;
-    at = end;
-  }
-  return markup + escapeMarkup(snippet.slice(at));
 }

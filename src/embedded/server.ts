@@ -7,18 +7,19 @@ import type { Clock } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { EMBEDDED_HEADER, VERSION } from '../lib/process.js';
+import { Yielder } from '../lib/slices.js';
 import { listenInPrivate, type SocketPath } from '../lib/socket.js';
 import { escapeMarkup } from '../web/markup.js';
 import { isForeign, webServer } from '../web/server.js';
 import { type Administrator, admit } from './access.js';
 import { type Database, isDiskFailure } from './database.js';
 import type { DocumentStore } from './documents.js';
-import { type Form, type FormLimits, type FormReader, Refusal, Slices, SMALL } from './form.js';
+import { type Form, type FormLimits, type FormReader, Refusal, SMALL } from './form.js';
 import type { Indexer } from './indexer.js';
 import type { Site } from './markup.js';
 import type { TableStore } from './table-store.js';
 
-/** What the handlers work with. */
+/** The dependencies of the handlers. */
 export interface PeerDeps {
   readonly database: Database;
   readonly documents: DocumentStore;
@@ -29,73 +30,75 @@ export interface PeerDeps {
   readonly forms: FormReader;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Bytes of the largest request body. */
+  /** The largest request body, in bytes. */
   readonly maxBody: number;
 }
 
 export interface ServerOptions {
-  /** Where it has a socket, too, for programs of this user; without it there is none. */
+  /** The directory of a socket for programs of this user; no socket if it is undefined. */
   readonly dir?: string;
-  /** On loopback; 0 takes any free port. */
+  /** The port on loopback; 0 takes any free one. */
   readonly port: number;
-  /**
-   * Whether the search page and document information need the administrator as well. @default false
-   */
+  /** Whether the search page and the documents require the administrator as well. @default false */
   readonly requireAuthEverywhere?: boolean;
   readonly timeouts?: Partial<ServerTimeouts>;
 }
 
-/** All in milliseconds. */
+/** All in ms. */
 export interface ServerTimeouts {
-  /** For the head of a request, and for a small body. */
+  /** The limit for the head of a request, and for a small body. */
   readonly headers: number;
   /**
-   * How long nothing may come or go while a body is received or an answer is sent: an upload is
-   * limited in idleness only.
+   * The limit for a pause while a body is received or an answer is sent. An upload has no other
+   * limit.
    */
   readonly idle: number;
   /**
-   * How long the rest of a body is let go by after its answer, so that its sender gets to see that.
+   * The limit for discarding the rest of a body after its answer, so that the client reads the
+   * answer.
    */
   readonly drain: number;
-  /** How long answers under way may take when the server closes. */
+  /** The limit for answers under way when the server closes. */
   readonly close: number;
 }
 
 export interface PeerServer {
   readonly url: string;
   /**
-   * A socket for programs of this user, whose connections nobody else can hold; undefined where
-   * there can be none.
+   * A socket for programs of this user, whose connections no other user can occupy; undefined if
+   * none could be created.
    */
   readonly socketPath: string | undefined;
-  /** Takes no more connections, lets answers under way end, and cuts what remains. */
+  /** Refuses connections, finishes the answers under way, and closes the remaining connections. */
   close(): Promise<void>;
 }
 
 /**
- * Answers one address in both forms; a body that is made while it is sent comes in pieces, each
- * made in some 10 ms at most.
+ * Answers one address in both forms. A body that is made while it is sent comes in pieces, each
+ * made in about 10 ms at most.
  */
 export type Handler = (context: Context) => Body | Promise<Body>;
 export type Body = string | Readable | Iterable<string> | AsyncIterable<string>;
-/** Chosen by the end of the address, or by Accept where a page is asked for as JSON. */
+/**
+ * The form of an answer: chosen by the extension of the address, or by Accept if a page is
+ * requested as JSON.
+ */
 export type AnswerForm = 'html' | 'json';
 
 const HOST = '127.0.0.1';
 /**
- * A page of another site can make its own name resolve to this machine (DNS rebinding); its
- * requests then bear that name.
+ * The names of this peer. A page of another site can make its own name resolve to this machine (DNS
+ * rebinding). Its requests then have that name as their host.
  */
 const OWN_HOST = /^(localhost|127\.0\.0\.1|\[::1\])(:\d*)?$/i;
 const TIMEOUTS: ServerTimeouts = { headers: 15_000, idle: 120_000, drain: 10_000, close: 3_000 };
 const KEEP_ALIVE_MS = 30_000;
-const MOST_CONNECTIONS = 512;
+const MAX_CONNECTIONS = 512;
 /**
- * Bytes of the head of a request: a URL parameter as long as allowed, encoded once more, fits into
- * the request line.
+ * The longest head of a request, in bytes. The longest URL parameter, encoded once more, fits into
+ * it.
  */
-const LONGEST_HEAD = 65_536;
+const MAX_HEAD_BYTES = 65_536;
 const CHUNK = 65_536;
 const METHODS = ['GET', 'HEAD', 'POST'];
 const TYPES = {
@@ -113,7 +116,7 @@ const HEADERS = {
   'x-frame-options': 'DENY',
 } as const;
 
-/** One request, as its handler sees it. */
+/** A request for a handler. */
 export class Context {
   readonly as: AnswerForm;
 
@@ -121,13 +124,13 @@ export class Context {
     readonly request: FastifyRequest,
     readonly reply: FastifyReply,
     readonly deps: PeerDeps,
-    /** Milliseconds that a small body may take in all. */
+    /** The limit for a small body, in ms. */
     private readonly mostMs: number,
   ) {
     this.as = formOf(request);
   }
 
-  /** The address of this peer, as the client called it, without a slash at the end. */
+  /** The address of this peer as the client named it, without a slash at the end. */
   get baseUrl(): string {
     return `http://${this.request.headers.host}`;
   }
@@ -136,15 +139,16 @@ export class Context {
     return this.reply.raw.closed;
   }
 
-  /** The same record in either form; the page shows `more` markup below it. */
+  /** Returns a record in the requested form. A page shows the markup `more` below it. */
   record(title: string, record: object, more = ''): string {
     if (this.as === 'json') return `${JSON.stringify(record, null, 2)}\n`;
     return this.deps.site.record(title, record, more);
   }
 
   /**
-   * The parameters of query and body. Nobody holds a connection for long by a small body that does
-   * not come. @throws Refusal 400, 413, 415
+   * Reads the parameters of query and body. A small body that does not arrive ends the connection.
+   *
+   * @throws Refusal 400, 413, 415
    */
   async form(limits: FormLimits = SMALL): Promise<Form> {
     const { raw } = this.request;
@@ -157,21 +161,29 @@ export class Context {
     }
   }
 
-  /** To be called before a handler does what only the administrator may. @throws Refusal 401 */
+  /**
+   * Called before a handler does something that only the administrator may do.
+   *
+   * @throws Refusal 401
+   */
   requireAdministrator(): Promise<void> {
     return admit(this.request.headers, this.deps.administrator, this.deps.clock);
   }
 
-  /** To be called before a handler changes something. @throws Refusal 403, 405 */
+  /**
+   * Called before a handler changes something.
+   *
+   * @throws Refusal 403, 405
+   */
   requireChange(): void {
     const { method, headers } = this.request;
     if (method === 'HEAD') throw new Refusal(405, 'HEAD changes nothing.', { allow: 'GET, POST' });
     const { 'sec-fetch-site': site, ...others } = headers;
-    // Who follows no link but types an address comes from no site.
+    // An address that was typed comes from no site.
     if (isForeign(site === 'none' ? others : { ...others, 'sec-fetch-site': site }))
       throw new Refusal(403, 'A page of another site may not change this peer.');
-    // A link in a message or a document is followed from no site, with the password that the
-    // browser remembers.
+    // A link in a message or a document comes from no site either. The browser sends the password
+    // that it remembers.
     if (method === 'GET' && isOfBrowser(headers))
       throw new Refusal(
         405,
@@ -182,10 +194,10 @@ export class Context {
 }
 
 /**
- * Opens the HTTP side of the peer on loopback, and on a socket in `dir`: who may ask, for what, how
- * much; the handlers do the rest.
+ * Opens the HTTP server of the peer on loopback, and on a socket in `dir`. It checks access and
+ * limits. The handlers do the rest.
  *
- * @throws the system's error where it cannot listen on loopback
+ * @throws the system's error if it cannot listen on loopback
  */
 export async function openServer(
   handlers: Readonly<Record<string, Handler>>,
@@ -197,14 +209,14 @@ export async function openServer(
   const fail = (error: unknown, request: FastifyRequest, reply: FastifyReply) =>
     sendError(error, request, reply.headers(head), deps);
   const timeouts = { ...TIMEOUTS, ...given };
-  const limits = { head: LONGEST_HEAD, headMs: timeouts.headers, connections: MOST_CONNECTIONS };
+  const limits = { head: MAX_HEAD_BYTES, headMs: timeouts.headers, connections: MAX_CONNECTIONS };
   const app = webServer(limits, {
     connectionTimeout: timeouts.idle,
     keepAliveTimeout: Math.min(KEEP_ALIVE_MS, timeouts.idle),
     routerOptions: { querystringParser: () => ({}) },
     frameworkErrors: (error, request, reply) => void fail(error, request, reply),
   });
-  // Handlers read their bodies themselves, each as much as it takes.
+  // Handlers read the body themselves, each with its own limits.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', (_request, _payload, done) => done(null));
   app.setErrorHandler(fail);
@@ -219,7 +231,7 @@ export async function openServer(
   app.addHook('onResponse', async ({ raw }) => {
     const cut = () => raw.complete || raw.destroy();
     if (!raw.complete) clock.after(timeouts.drain, cut, { background: true });
-    // A connection that was busy when the server began to close is nobody's any more.
+    // A connection that was busy when the server began to close is not closed by Fastify.
     if (!app.server.listening) setImmediate(() => app.server.closeIdleConnections());
   });
   app.setNotFoundHandler(() => {
@@ -250,8 +262,8 @@ export async function openServer(
 }
 
 /**
- * Has the server take connections from a socket in `directory`, too: those of its port are shared
- * by all programs of the machine.
+ * Makes the server accept connections on a socket in `directory` as well. All programs of the
+ * machine share the connections of its port.
  */
 async function listenLocally(
   server: Server,
@@ -287,33 +299,36 @@ function send(body: Body, { request, reply, as, deps }: Context): FastifyReply {
 }
 
 /**
- * A body as it is made, in chunks of about 64 KB. Everybody else has a turn between pieces: a
- * socket may take all of it at once.
+ * Yields a body in chunks of about 64 KB. The event loop runs between pieces, because a socket may
+ * take all of them at once.
  */
 async function* paced(
   body: Iterable<string> | AsyncIterable<string>,
   { raw, request: { url } }: FastifyReply,
   { clock, log }: PeerDeps,
 ): AsyncGenerator<string> {
-  const slices = new Slices(clock);
-  let held = '';
+  const yielder = new Yielder(clock);
+  let chunk = '';
   try {
     for await (const piece of body) {
-      held += piece;
-      if (held.length < CHUNK && !slices.isOver) continue;
-      if (held !== '') yield held;
-      held = '';
+      chunk += piece;
+      if (chunk.length < CHUNK && !yielder.isDue) continue;
+      if (chunk !== '') yield chunk;
+      chunk = '';
       if (raw.closed) return;
-      await slices.pause();
+      await yielder.turn();
     }
-    if (held !== '') yield held;
+    if (chunk !== '') yield chunk;
   } catch (error) {
     log.error({ url, err: messageOf(error) }, `An answer broke off: ${messageOf(error)}`);
     throw error;
   }
 }
 
-/** Browsers send these headers of themselves, and no page can leave them out. */
+/**
+ * Whether a browser sent the request. Browsers always send these headers, and no page can remove
+ * them.
+ */
 function isOfBrowser(headers: IncomingHttpHeaders): boolean {
   return Object.keys(headers).some((name) => name.startsWith('sec-fetch-'));
 }
@@ -322,7 +337,7 @@ function formOf({ url, headers }: FastifyRequest): AnswerForm {
   return /^[^?]*\.json(\?|$)/.test(url) || prefersJson(headers.accept) ? 'json' : 'html';
 }
 
-/** Whether an Accept header names JSON, and HTML not before it. */
+/** Whether an Accept header names JSON, and not HTML before it. */
 export function prefersJson(accept = ''): boolean {
   const [json, html] = ['application/json', 'text/html'].map((type) =>
     accept.toLowerCase().indexOf(type),
@@ -330,7 +345,7 @@ export function prefersJson(accept = ''): boolean {
   return json !== -1 && (html === -1 || Number(json) < Number(html));
 }
 
-/** What a page says of a refusal that a person may well meet. */
+/** The headings of refusals that people meet. */
 const HEADINGS: Readonly<Record<number, string>> = {
   401: 'For the administrator',
   404: 'Nothing is here',
@@ -364,7 +379,7 @@ function toRefusal(error: unknown, { raw, url }: FastifyRequest, log: Logger): R
   const why = messageOf(error);
   const status = error instanceof Error && 'statusCode' in error ? Number(error.statusCode) : 500;
   if (status < 500) return new Refusal(status, why);
-  // Nobody is there any more.
+  // The client is gone.
   if (raw.destroyed && !raw.complete) return new Refusal(400, why);
   log.error({ url, err: why }, `A request to ${url.replace(/\?.*/s, '')} failed: ${why}`);
   if (isDiskFailure(error))

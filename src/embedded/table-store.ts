@@ -1,51 +1,50 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../lib/clock.js';
 import { newRowKey } from '../lib/row-key.js';
+import { inSlices, nextTurn, Yielder } from '../lib/slices.js';
 import { bytes, type Database, int, type Row } from './database.js';
 import { Refusal } from './form.js';
 
 /** A table of the peer, without its rows. */
 export interface StoredTable {
-  /** Never that of another table, also after this one is gone. */
+  /** Unique, also after the table was dropped. */
   readonly id: number;
   readonly name: string;
-  /** How many rows it has. */
+  /** The number of rows. */
   readonly rows: number;
 }
 
 export interface StoredRow {
   readonly pk: string;
-  /** Column and value, in the order of the columns; empty cells are not there. */
+  /** Column and value, in the order of the columns. Empty cells are missing. */
   readonly cells: readonly (readonly [column: string, value: string])[];
 }
 
-/** Which rows of a table. */
+/** Selects rows of a table. */
 export interface RowChoice {
   readonly pk?: string | undefined;
-  /** Only rows behind this key. */
+  /** Selects rows behind this key. */
   readonly after?: string | undefined;
-  /** Only rows with this in a cell or in the key, whatever its case. */
+  /** Selects rows with this text in a cell or in the key. Case does not matter. */
   readonly search?: string | undefined;
   readonly count?: number | undefined;
 }
 
-export const LONGEST_NAME = 500;
-export const MOST_COLUMNS = 1_000;
-/** Rows are read in groups of about so many bytes or milliseconds. */
+export const MAX_NAME_CHARS = 500;
+export const MAX_COLUMNS = 1_000;
+/** The size of a group of rows, in bytes. A group also ends with its slice of time. */
 const GROUP_BYTES = 262_144;
-const SLICE_MS = 5;
-/** Rows that are deleted between two turns of the loop. */
-const BITE = 100;
+/** The rows that one transaction deletes. */
+const DELETED_AT_ONCE = 100;
 
 const ROWS = `SELECT pk, cells FROM table_rows WHERE in_table = ? AND pk > ? ORDER BY pk`;
 const ROW = `SELECT pk, cells FROM table_rows WHERE in_table = ? AND pk = ?`;
 
 /**
- * The tables: rows by key, each a record of its own, sorted by the code points of the keys.
+ * The tables: rows by key, sorted by the code points of the keys.
  *
- * A table comes into being with its first row and a column with the first row that names it; both
- * stay without rows. Names and texts are kept as bytes, because this SQLite ends a text at NUL; the
- * cells of a row are one JSON list of column number and value in turns.
+ * A table is created by its first row, and a column by the first row that names it. Both stay
+ * without rows. Names and texts are stored as bytes, because SQLite ends a text at NUL. The cells
+ * of a row are one JSON list of alternating column numbers and values.
  */
 export class TableStore {
   readonly #database: Database;
@@ -59,7 +58,7 @@ export class TableStore {
     this.#maxRow = maxRow;
   }
 
-  /** All tables, sorted by name. */
+  /** Lists all tables by name. */
   list(): StoredTable[] {
     return this.#database.rows('SELECT * FROM tables ORDER BY name').map(toTable);
   }
@@ -69,7 +68,7 @@ export class TableStore {
     return row && toTable(row);
   }
 
-  /** Its columns by their numbers, in the order in which they came. */
+  /** Returns the columns by number, in the order of creation. */
   columns({ id }: StoredTable): Map<number, string> {
     const rows = this.#database.rows(
       'SELECT id, name FROM table_columns WHERE in_table = ? ORDER BY id',
@@ -84,10 +83,10 @@ export class TableStore {
   }
 
   /**
-   * Gives rows in groups, each in a slice of time; a group may be empty. Between two groups the
-   * table may change: each row is shown as it is when its turn comes.
+   * Yields rows in groups. Each group takes one slice of time, and may be empty. The table may
+   * change between two groups: each row is read when its turn comes.
    *
-   * @throws Error where the table was dropped meanwhile
+   * @throws Error if the table is dropped meanwhile
    */
   *read(table: StoredTable, choice: RowChoice): Generator<StoredRow[]> {
     const { pk, search = '' } = choice;
@@ -95,7 +94,7 @@ export class TableStore {
     let last: Buffer = Buffer.from(choice.after ?? '');
     for (let more = true; more && left > 0; ) {
       const group: StoredRow[] = [];
-      const end = this.#clock.now() + SLICE_MS;
+      const slice = new Yielder(this.#clock);
       let size = 0;
       more = false;
       if (!this.#database.row('SELECT 1 FROM tables WHERE id = ?', table.id))
@@ -110,7 +109,7 @@ export class TableStore {
           group.push(row);
           left -= 1;
         }
-        more = pk === undefined && (size > GROUP_BYTES || this.#clock.now() > end);
+        more = pk === undefined && (size > GROUP_BYTES || slice.isDue);
         return left > 0 && !more;
       });
       yield group;
@@ -118,9 +117,8 @@ export class TableStore {
   }
 
   /**
-   * Makes a row, or merges cells into the one that has this key: the cells that are not given stay.
-   * It is on disk when this returns. Without a key it gets a new one, of the kind that `table add`
-   * gives.
+   * Creates a row, or merges cells into the one with this key. Other cells stay. The row is on disk
+   * when this returns. Without a key, the row gets a new one, as `table add` gives it.
    *
    * @throws Refusal 400, 413
    */
@@ -150,19 +148,14 @@ export class TableStore {
     });
   }
 
-  /**
-   * Deletes the rows with these keys, a bite after the other; returns the keys of those that were
-   * there.
-   */
+  /** Deletes rows by key, in several transactions. @returns the keys that existed */
   async deleteRows(name: string, keys: readonly string[]): Promise<string[]> {
     const deleted: string[] = [];
-    for (let at = 0; at < keys.length; at += BITE) {
+    for await (const slice of inSlices(keys, DELETED_AT_ONCE)) {
       this.#database.transaction(() => {
         const table = this.find(name);
-        if (table)
-          deleted.push(...keys.slice(at, at + BITE).filter((key) => this.#deleteRow(table, key)));
+        if (table) deleted.push(...slice.filter((key) => this.#deleteRow(table, key)));
       });
-      await nextTurn();
     }
     return deleted;
   }
@@ -176,31 +169,30 @@ export class TableStore {
     return true;
   }
 
-  /** Takes a table away; its rows are left to `clearDropped`. */
+  /** Drops a table. `clearDropped` deletes its rows. */
   drop({ id }: StoredTable): void {
     this.#database.transaction(() => {
       this.#database.run('DELETE FROM tables WHERE id = ?', id);
       this.#database.run('DELETE FROM table_columns WHERE in_table = ?', id);
-      this.#database.run('INSERT INTO table_refuse VALUES (?)', id);
+      this.#database.run('INSERT INTO dropped_tables VALUES (?)', id);
     });
   }
 
   /**
-   * Clears the rows of dropped tables away, slice by slice, so that dropping a large table stops
-   * nobody. What a stop, a kill or a failing disk leaves is for the next call, which also comes at
-   * the start.
+   * Deletes the rows of dropped tables in slices, so that a large table does not hold the event
+   * loop. After a stop, a crash or a disk error, the next call continues. The start of the peer
+   * calls it too.
    */
   async clearDropped(): Promise<void> {
-    const bite = `DELETE FROM table_rows WHERE rowid IN (SELECT rowid FROM table_rows WHERE in_table = ? LIMIT ${BITE})`;
-    const next = () => this.#database.row('SELECT in_table FROM table_refuse LIMIT 1');
+    const bite = `DELETE FROM table_rows WHERE rowid IN (SELECT rowid FROM table_rows WHERE in_table = ? LIMIT ${DELETED_AT_ONCE})`;
+    const next = () => this.#database.row('SELECT id FROM dropped_tables LIMIT 1');
     for (; this.#database.isOpen && next(); await nextTurn()) {
-      const id = int(next(), 'in_table');
-      const end = this.#clock.now() + SLICE_MS;
+      const id = int(next(), 'id');
+      const slice = new Yielder(this.#clock);
       this.#database.transaction(() => {
         do this.#database.run(bite, id);
-        while (this.#hasRows(id) && this.#clock.now() < end);
-        if (!this.#hasRows(id))
-          this.#database.run('DELETE FROM table_refuse WHERE in_table = ?', id);
+        while (this.#hasRows(id) && !slice.isDue);
+        if (!this.#hasRows(id)) this.#database.run('DELETE FROM dropped_tables WHERE id = ?', id);
       });
     }
   }
@@ -212,9 +204,8 @@ export class TableStore {
   }
 
   #create(name: string): StoredTable {
-    // Keys were numbers once, and the last one is not needed any more.
     const id = this.#database.run(
-      'INSERT INTO tables (name, rows, last_key) VALUES (?, 0, 0)',
+      'INSERT INTO tables (name, rows) VALUES (?, 0)',
       Buffer.from(name),
     );
     return { id, name, rows: 0 };
@@ -224,8 +215,8 @@ export class TableStore {
     const known = new Map([...this.columns(table)].map(([id, name]) => [name, id]));
     for (const name of wanted) {
       if (known.has(name)) continue;
-      if (known.size >= MOST_COLUMNS)
-        throw new Refusal(400, `A table has at most ${MOST_COLUMNS} columns.`);
+      if (known.size >= MAX_COLUMNS)
+        throw new Refusal(400, `A table has at most ${MAX_COLUMNS} columns.`);
       const sql = 'INSERT INTO table_columns (in_table, name) VALUES (?, ?)';
       known.set(name, this.#database.run(sql, table.id, Buffer.from(name)));
     }
@@ -248,7 +239,7 @@ function toRow(row: Row, columns: ReadonlyMap<number, string>): StoredRow {
   };
 }
 
-/** Sorted by column number, which is the order of the columns. */
+/** Encodes the cells of a row, in the order of the columns. */
 function encode(values: ReadonlyMap<number, string>): Buffer {
   return Buffer.from(JSON.stringify([...values].sort(([a], [b]) => a - b).flat()));
 }

@@ -6,53 +6,53 @@ import { type Form, type FormLimits, Refusal } from './form.js';
 import type { Site } from './markup.js';
 import type { Body, Context } from './server.js';
 import {
-  LONGEST_NAME,
-  MOST_COLUMNS,
+  MAX_COLUMNS,
+  MAX_NAME_CHARS,
   type RowChoice,
   type StoredRow,
   type StoredTable,
   type TableStore,
 } from './table-store.js';
 
-/** Rows of a table on their way out. */
+/** The rows of a table for an answer. */
 interface View {
   readonly table: StoredTable;
   readonly columns: readonly string[];
   readonly choice: RowChoice;
-  /** In groups, each made in a slice of time. */
+  /** The rows in groups. Each group is made in one slice of time. */
   readonly groups: Iterable<readonly StoredRow[]>;
-  /** The one row that was chosen, to be edited. */
+  /** The selected row, for the form that edits it. */
   readonly row: StoredRow | undefined;
-  /** Keys of the rows that this request deleted. */
+  /** The keys of the rows that this request deleted. */
   readonly deleted?: readonly string[] | undefined;
 }
 
-/** Keys that one request may delete. */
-const MOST_KEYS = 10_000;
-/** Rows that the editor's page shows where it is not told how many. */
+/** The most keys that one request may delete. */
+const MAX_KEYS = 10_000;
+/** The rows on the editor's page if the request gives no number. */
 const PAGE_ROWS = 100;
-const MOST_ROWS = 999_999_999_999_999;
+const MAX_ROWS = 999_999_999_999_999;
 const COLUMN = 'col_';
 const ITEM = /^item_\d{1,9}$/;
 const ACTIONS = ['commitrow', 'deleterows', 'deletetable', 'addrow'] as const;
 
 /**
- * Answers `/api/table_p.*` and `/Tables_p.*`, which read and write alike: the list of tables, rows,
- * the form that edits one, and after a change what there is now. Its parameters are the
- * specification's with YaCy's `pk`, `col_COLUMN` and `item_N=pk_KEY`.
+ * Answers `/api/table_p.*` and `/Tables_p.*`, which are alike: the list of tables, rows, the form
+ * that edits one, and the result of a change. The parameters are those of the specification, with
+ * YaCy's `pk`, `col_COLUMN` and `item_N=pk_KEY`.
  *
- * An action is asked for by its parameter with any value; with an empty one it is not, so that a
- * form that sends all its fields deletes nothing. A table that is not there is refused with 404;
- * only a committed row makes one.
+ * An action is requested by its parameter with any value. An empty value requests nothing, so a
+ * form that sends all its fields deletes nothing. A table that does not exist is refused with 404.
+ * Only a committed row creates one.
  *
- * @param path the editor's page, read by people, shows 100 rows unless told otherwise
+ * @param path `editor` shows 100 rows by default, for people
  */
 export async function tablePages(context: Context, path: 'api' | 'editor'): Promise<Body> {
   const { tables, log, maxBody } = context.deps;
   const limits: FormLimits = {
     body: maxBody,
-    fields: MOST_KEYS + MOST_COLUMNS + 20,
-    name: COLUMN.length + LONGEST_NAME,
+    fields: MAX_KEYS + MAX_COLUMNS + 20,
+    name: COLUMN.length + MAX_NAME_CHARS,
   };
   const form = await context.form(limits);
   const asked = ACTIONS.filter((name) => form.text(name) !== undefined);
@@ -78,8 +78,7 @@ export async function tablePages(context: Context, path: 'api' | 'editor'): Prom
   }
   if (action === 'addrow') return rowsAnswer(context, table, { count: 0 });
   const isScreen = path === 'editor' && context.as === 'html' && form.text('count') === undefined;
-  const count =
-    form.text('count') === 'all' ? MOST_ROWS : form.number('count', MOST_ROWS, MOST_ROWS);
+  const count = form.text('count') === 'all' ? MAX_ROWS : form.number('count', MAX_ROWS, MAX_ROWS);
   const choice = {
     pk,
     after: readName(form, 'after'),
@@ -116,7 +115,7 @@ function rowsAnswer(
   return as === 'json' ? tableJson(view) : tablePage(view, site);
 }
 
-/** In the background. */
+/** Deletes the rows of dropped tables in the background. */
 export function clearDropped(tables: TableStore, log: Logger): void {
   tables.clearDropped().catch((error: unknown) => {
     const why = messageOf(error);
@@ -131,14 +130,14 @@ function readName(form: Form, name: string): string | undefined {
 }
 
 function checkName(value: string, what: string): void {
-  if (value === '' || value.length > LONGEST_NAME)
-    throw new Refusal(400, `${what} has to have 1 to ${LONGEST_NAME} characters.`);
+  if (value === '' || value.length > MAX_NAME_CHARS)
+    throw new Refusal(400, `${what} has to have 1 to ${MAX_NAME_CHARS} characters.`);
 }
 
 /**
- * The cells to commit. `newcolumn` and `newvalue` are the fields of our page for a column that is
- * not there yet. A browser sends every end of a line as CR LF: in what comes from a page of ours
- * (`page`) they become LF, and a cell that differs in nothing else is left alone.
+ * Returns the cells to commit. `newcolumn` and `newvalue` are the fields of our page for a new
+ * column. A browser sends every line end as CR LF. In a form of our page (`page`) they become LF,
+ * and a cell that differs in nothing else is left out.
  */
 function readCells(
   form: Form,
@@ -187,7 +186,7 @@ function readKeys(form: Form): string[] {
   return [...keys];
 }
 
-/** One row a line. */
+/** Yields a table as JSON, one row a line. */
 function* tableJson({ table, columns, groups, deleted }: View): Generator<string> {
   const gone = deleted ? `"deleted":${JSON.stringify(deleted)},` : '';
   yield `{"table":${JSON.stringify(table.name)},"columns":${JSON.stringify(columns)},${gone}"rows":[`;
@@ -207,13 +206,13 @@ function* tableJson({ table, columns, groups, deleted }: View): Generator<string
 
 const PATH = '/Tables_p.html';
 
-/** Rows of a table as a page, which is made while it is sent, with what changes them. */
+/** Yields the rows of a table as a page, with the forms that change them. */
 function* tablePage(
   { table: { name, rows }, columns, choice, groups, row }: View,
   site: Site,
 ): Generator<string> {
   const top = `<h1 dir="auto">${nameMarkup(name)}</h1>\n<p class="hint">${counted(rows, 'row')}, ${counted(columns.length, 'column')}</p>`;
-  const { begin, end } = site.around({ title: `${name} – tables`, place: 'tables', top });
+  const { begin, end } = site.around({ title: `${name} – tables`, section: 'tables', top });
   const self = link({ table: name });
   yield `${begin}<form method="post" action="${self}">\n<div class="scroll"><table class="rows">
 <thead><tr><th></th><th>Key</th>${columns.map((column) => `<th>${nameMarkup(column)}</th>`).join('')}</tr></thead>\n<tbody>\n`;
@@ -246,7 +245,7 @@ ${rowForm(name, columns, row)}
 </form></details>${end}`;
 }
 
-/** All tables as a page. */
+/** Returns all tables as a page. */
 function listPage(tables: readonly StoredTable[], site: Site): string {
   const line = ({ name, rows }: StoredTable) =>
     `<tr><td><a href="${link({ table: name })}">${nameMarkup(name)}</a></td><td>${counted(rows, 'row')}</td></tr>\n`;
@@ -255,12 +254,12 @@ function listPage(tables: readonly StoredTable[], site: Site): string {
       ? '<p class="empty">No tables yet.</p>'
       : `<table>\n${tables.map(line).join('')}</table>`;
   const body = `${list}\n<h2>New table</h2>\n${rowForm()}`;
-  return site.page({ title: 'Tables', place: 'tables', top: '<h1>Tables</h1>', body });
+  return site.page({ title: 'Tables', section: 'tables', top: '<h1>Tables</h1>', body });
 }
 
 /**
- * What a row is edited with; without `row` it makes a new one, without `table` the table too. A
- * cell that a browser would not send back as it got it stays as it is.
+ * Returns the form that edits a row. Without `row` it creates one, without `table` the table too. A
+ * cell that a browser would not send back unchanged is not part of the form.
  */
 function rowForm(table?: string, columns: readonly string[] = [], row?: StoredRow): string {
   const values = new Map(row?.cells);
@@ -298,14 +297,14 @@ function rowLine(
 }
 
 /**
- * Whether a browser sends back what it got: a page cannot hold some characters, and the name of a
- * field no ends of lines.
+ * Whether a browser sends back a text unchanged. A page cannot contain some characters, and the
+ * name of a field no line ends.
  */
 function survivesBrowser(text: string): boolean {
   return !/[\r\n\ufffd]/.test(escapeMarkup(text));
 }
 
-/** The address of a page about a table, for an attribute. */
+/** Returns the address of a page about a table, for an attribute. */
 function link(parameters: Readonly<Record<string, string | undefined>>): string {
   const given = Object.entries(parameters).filter(([, value]) => value !== undefined) as [
     string,
@@ -314,7 +313,7 @@ function link(parameters: Readonly<Record<string, string | undefined>>): string 
   return escapeMarkup(`${PATH}?${new URLSearchParams(given)}`);
 }
 
-/** Text as it is read in a page. */
+/** Returns text for a page. */
 function shown(text: string): string {
   return escapeMarkup(text).replaceAll('\r', '&#13;');
 }

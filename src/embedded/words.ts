@@ -1,27 +1,26 @@
 import { isAscii } from 'node:buffer';
 
 /**
- * How text becomes words, the same for documents, questions and highlighting.
+ * Tokenizes and folds text, in the same way for documents, queries and highlights.
  *
- * The index itself splits at ASCII blanks and punctuation and folds ASCII case only (FTS5's `ascii`
- * tokenizer); what is more than ASCII is prepared here. FTS5's own `unicode61` takes a run of
- * Chinese as one word, breaks Hindi words at vowel signs, and cannot be asked for its folding when
- * a snippet is made; `trigram` needs three characters, finds "art" in "party" and triples the
- * index. So: accents are folded (ü, u and U+0308 are one), and each character of a script written
- * without blanks is a word of its own, asked for as a phrase.
+ * FTS5's tokenizer `ascii` splits at ASCII spaces and punctuation, and folds ASCII case. This file
+ * prepares all other text for it. Accents are folded: ü, u and U+0308 are one letter. Each
+ * character of a script without spaces is a word of its own, and a query searches a run of them as
+ * a phrase.
+ *
+ * FTS5's other tokenizers do not fit. `unicode61` takes a run of Chinese as one word, breaks Hindi
+ * words at vowel signs, and does not offer its folding to snippets. `trigram` needs three
+ * characters, finds "art" in "party", and triples the index.
  */
 
-/** Soft hyphens and joiners, which nobody sees or types. */
+/** Soft hyphens and joiners, which are invisible. */
 const WITHIN_WORDS = '\\u00ad\\u200c\\u200d\\u2060\\ufeff';
 const BARE_MARKS = new RegExp(`[\\u0300-\\u036f${WITHIN_WORDS}]+`, 'g');
 const UNSPACED =
   /(?=[\p{L}\p{N}])[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]\p{M}*/gu;
 const OTHER_SEPARATORS = /[^\p{L}\p{N}\p{M}\0-\x7f]+/gu;
 const PLAIN = /^[\0-\x7f]*$/;
-/**
- * Long texts are prepared in pieces of about so many characters, which bounds what lies beside them
- * in memory.
- */
+/** The characters of a text that are prepared at a time, which bounds the memory. */
 const PIECE = 65_536;
 
 function prepare(piece: string): string {
@@ -30,8 +29,7 @@ function prepare(piece: string): string {
 }
 
 /**
- * One form for all spellings of a word: no accents, no case, compatibility forms (ﬁ, full width)
- * resolved.
+ * Folds a text: without case, accents and compatibility forms (ﬁ, full width).
  */
 export function fold(text: string): string {
   if (PLAIN.test(text)) return text.toLowerCase();
@@ -44,7 +42,7 @@ export function fold(text: string): string {
     .replaceAll('ς', 'σ');
 }
 
-/** Pieces that end between words where they can, and never within a pair of surrogates. */
+/** Cuts a text between words if possible, and never within a surrogate pair. */
 function* pieces(text: string): Iterable<string> {
   for (let start = 0; start < text.length; ) {
     let end = Math.min(start + PIECE, text.length);
@@ -58,7 +56,7 @@ function* pieces(text: string): Iterable<string> {
   }
 }
 
-/** What the index is given for `text`, as UTF-8. */
+/** Returns a text as FTS5 indexes it, in UTF-8. */
 export function indexable(text: string | Buffer): Buffer {
   if (typeof text !== 'string' && isAscii(text)) return text;
   const prepared: Buffer[] = [];
@@ -66,7 +64,7 @@ export function indexable(text: string | Buffer): Buffer {
   return prepared.length === 1 && prepared[0] ? prepared[0] : Buffer.concat(prepared);
 }
 
-/** How many words the index sees in what `indexable` gave. */
+/** Counts the words as FTS5 does. @param prepared the result of `indexable` */
 export function countWords(prepared: Buffer): number {
   let count = 0;
   let inWord = false;
@@ -82,24 +80,20 @@ export function countWords(prepared: Buffer): number {
   return count;
 }
 
-/**
- * Stands before a beginning of a word that is indexed beside words; no word of a text or a query
- * has it.
- */
+/** Precedes a prefix that is indexed among words. No word of a text or a query contains it. */
 export const PREFIX_MARK = '\ue000';
-/**
- * Letters of the beginnings that are indexed; longer ones are looked for among the words
- * themselves.
- */
-export const LONGEST_BEGINNING = 4;
+/** The longest prefix that is indexed, in letters. A longer one is expanded in the index. */
+export const MAX_PREFIX_LETTERS = 4;
 
 /**
- * The first two to four letters of the words in what `indexable` gave, each with a blank and `mark`
- * before it, as UTF-8.
+ * Returns the prefixes of two to four letters of all words, each once, as UTF-8. Each follows a
+ * space and `mark`.
+ *
+ * @param prepared the result of `indexable`
  */
 export function prefixes(prepared: Buffer, mark = ''): Buffer {
   const before = Buffer.from(` ${mark}`);
-  // A word of four letters is the longest beside its beginnings.
+  // A word of four letters has the most prefixes for its length.
   const all = Buffer.allocUnsafe((prepared.length + 1) * (before.length + 2));
   const known = new Set<number>();
   const others = new Set<string>();
@@ -110,22 +104,22 @@ export function prefixes(prepared: Buffer, mark = ''): Buffer {
     let key = 0;
     let length = 0;
     for (let letter = LETTERS[prepared[at] ?? 0]; letter; letter = LETTERS[prepared[at] ?? 0]) {
-      if (letter === OTHER_LETTER) isPlain &&= length >= LONGEST_BEGINNING;
-      if (length < LONGEST_BEGINNING) {
+      if (letter === OTHER_LETTER) isPlain &&= length >= MAX_PREFIX_LETTERS;
+      if (length < MAX_PREFIX_LETTERS) {
         key = (key << 8) | letter;
         length += 1;
       }
       at += 1;
     }
     if (!isPlain) {
-      // Four bytes a letter at most; what is cut off lies behind the fourth.
+      // A letter has at most four bytes, so the first four letters are not cut.
       const letters = [
-        ...prepared.toString('utf8', start, Math.min(at, start + 4 * LONGEST_BEGINNING)),
+        ...prepared.toString('utf8', start, Math.min(at, start + 4 * MAX_PREFIX_LETTERS)),
       ];
-      for (let count = 2; count <= Math.min(letters.length, LONGEST_BEGINNING); count += 1)
+      for (let count = 2; count <= Math.min(letters.length, MAX_PREFIX_LETTERS); count += 1)
         others.add(letters.slice(0, count).join('').toLowerCase());
     }
-    // With one that is known, its own beginnings are, too.
+    // If a prefix is known, so are the shorter ones.
     else
       for (; length > 1 && !known.has(key); length -= 1, key >>= 8) {
         known.add(key);
@@ -146,8 +140,8 @@ export function prefixes(prepared: Buffer, mark = ''): Buffer {
 
 const OTHER_LETTER = 255;
 /**
- * By byte: its folded ASCII letter or digit, OTHER_LETTER within a longer character, 0 between
- * words.
+ * Maps a byte to its folded ASCII letter or digit, to OTHER_LETTER inside a longer character, or to
+ * 0 between words.
  */
 const LETTERS = Uint8Array.from({ length: 256 }, (_, byte) => {
   if (byte > 127) return OTHER_LETTER;
@@ -155,7 +149,7 @@ const LETTERS = Uint8Array.from({ length: 256 }, (_, byte) => {
   return /[a-z0-9]/.test(letter) ? letter.charCodeAt(0) : 0;
 });
 
-/** The words of a few words of text, folded, in order. */
+/** Returns the folded words of a short text, in order. */
 export function wordsOf(text: string): string[] {
   return prepare(text)
     .toLowerCase()
@@ -169,13 +163,13 @@ export interface PlacedWord {
   readonly end: number;
 }
 
-/** A character that is a word of its own, or a run of others. */
+/** Matches a character that is a word of its own, or a run of others. */
 const WORD = new RegExp(
   `${UNSPACED.source}|(?:(?!${UNSPACED.source})[\\p{L}\\p{N}\\p{M}${WITHIN_WORDS}])+`,
   'gu',
 );
 
-/** The words of `text` with their places in it, folded as the index folds them. */
+/** Yields the folded words of a text with their positions. */
 export function* placedWords(text: string): Iterable<PlacedWord> {
   for (const { 0: word, index: start } of text.matchAll(WORD))
     yield { start, end: start + word.length, word: fold(word) };

@@ -1,3 +1,5 @@
+import { shellWord } from './text.js';
+
 /** Exit codes of the command line. */
 export const EXIT = {
   done: 0,
@@ -36,6 +38,96 @@ export class PeersyncError extends Error {
     this.exitCode = parts.exitCode ?? EXIT.failure;
     this.details = parts.details ?? {};
   }
+}
+
+/**
+ * The texts of one error. `{name}` in message and hint stands for a value, `{name|shell}` for the
+ * value as one word of a shell.
+ */
+export interface ErrorEntry {
+  /** One sentence: what happened. */
+  readonly message: string;
+  /** The next step for the reader. */
+  readonly hint: string;
+  /** The exit code of a command that ends with this error. @default EXIT.failure */
+  readonly exitCode?: ExitCode;
+  /** The status of an answer over HTTP. Only servers use it. */
+  readonly status?: number;
+}
+
+/** The errors of one part of the program, by code. */
+export type ErrorTable = Readonly<Record<string, ErrorEntry>>;
+
+type Placeholders<T extends string> = T extends `${string}{${infer Name}}${infer Rest}`
+  ? Name | Placeholders<Rest>
+  : never;
+type ValueName<P extends string> = Exclude<P extends `${infer Name}|shell` ? Name : P, ''>;
+
+/** The values for the placeholders of one error. */
+export type ErrorValues<E extends ErrorEntry> = Readonly<
+  Record<ValueName<Placeholders<E['message'] | E['hint']>>, string | number>
+>;
+
+export interface ErrorContext {
+  readonly cause?: unknown;
+  /** Replaces the hint of the table. */
+  readonly hint?: string | undefined;
+  /** Fields for logs and `--json`. @default the values */
+  readonly details?: Readonly<Record<string, unknown>>;
+}
+
+type ErrorArguments<T extends ErrorTable> = {
+  [C in keyof T & string]: [code: C, values: ErrorValues<T[C]>, context?: ErrorContext];
+}[keyof T & string];
+
+/** Fills message and hint of one entry with values. */
+export function errorTexts(
+  { hint, message }: ErrorEntry,
+  values: Readonly<Record<string, string | number>>,
+): { readonly message: string; readonly hint: string } {
+  const filled = (text: string): string =>
+    text
+      .replace(/\{(\w+)(\|shell)?\}/g, (source, name: string, quoted?: string) => {
+        const value = values[name];
+        if (value === undefined) return source;
+        return quoted === undefined ? String(value) : shellWord(String(value));
+      })
+      .trim();
+  return { message: filled(message), hint: filled(hint) };
+}
+
+/**
+ * Returns the base class for the errors of one table. The constructor takes the code and the values
+ * for its placeholders, which the compiler checks:
+ *
+ *     const ERRORS = {
+ *       STATE_FULL: { message: 'The disk of {dir} is full.', hint: 'Free some space there.' },
+ *     } as const satisfies ErrorTable;
+ *     export class StateError extends tableError(ERRORS) {}
+ *     throw new StateError('STATE_FULL', { dir });
+ */
+export function tableError<const T extends ErrorTable>(table: T) {
+  return class extends PeersyncError {
+    declare readonly code: keyof T & string;
+    /** The status of an answer over HTTP, if the table has one. */
+    readonly status: number | undefined;
+
+    constructor(...[code, values, context = {}]: ErrorArguments<T>) {
+      const entry: ErrorEntry | undefined = table[code];
+      if (entry === undefined) throw new TypeError(`the table of errors has no ${code}`);
+      const { cause, details = values, hint } = context;
+      const texts = errorTexts(entry, values);
+      super({
+        code,
+        message: texts.message,
+        hint: hint ?? texts.hint,
+        exitCode: entry.exitCode ?? EXIT.failure,
+        details,
+        cause,
+      });
+      this.status = entry.status;
+    }
+  };
 }
 
 /** Returns the `code` of a system error (`ENOENT`, `ENOSPC`); undefined for other errors. */

@@ -19,7 +19,10 @@ export interface HealthOptions {
    * Returns whether the work in `during` waits for a reason that people are shown. @default never
    */
   readonly waits?: () => boolean;
-  /** How long the loop may be busy without progress, in ms. @default the limit of the watchdog */
+  /**
+   * The longest time that the loop may be busy without progress, in ms. @default the limit of the
+   * watchdog
+   */
   readonly limitMs?: number;
 }
 

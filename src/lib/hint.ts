@@ -3,23 +3,29 @@ import { delimiter, join } from 'node:path';
 import { shellWord } from './text.js';
 
 // Texts for people name commands between backticks: `peersync retry --all`. They are written
-// without the configuration, and completed by whoever shows them, who knows which one it is. In a
-// checkout, where the command is not installed, they begin with `npx`.
+// without the configuration. The caller that shows a text knows the configuration and completes the
+// commands. In a checkout, where the command is not installed, they begin with `npx`.
 
-/** A command in a text; between single quotes a backtick is part of a name. */
+/** Matches a command in a text. Between single quotes, a backtick is part of a name. */
 const COMMAND = /`((?:sudo -u [\w-]+ )?peersync) ((?:'[^'\n]*'|\\'|[^`'\n])+)`/g;
-/** Needs no configuration, or names one. The ellipsis stands for the command that was given. */
+/**
+ * Matches a command that needs no configuration, or names one. The ellipsis stands for the command
+ * that was given.
+ */
 const NEEDS_NONE =
   /^(?:…|help|schema|completion)(?= |$)|(?:^| )(?:--help|--version|-c|--config)(?=[ =]|$)/;
-/** Ends the part of a command line where options may stand. */
+/** Matches the end of the part of a command line in which options may stand. */
 const END_OF_OPTIONS = / (?:--|\||>)(?= |$)/;
 
-/** npm and npx add such directories to the PATH of what they start; a shell does not have them. */
+/**
+ * Matches the directories that npm and npx add to the PATH of a program. A shell does not have
+ * them.
+ */
 const OF_NPM = /[\\/]node_modules[\\/]\.bin[\\/]?$/;
 
 /**
- * The text with `-c FILE` in each command that needs it; as it is where commands find the
- * configuration without. Commands begin with `npx` where a shell would not find them otherwise.
+ * Returns a text with `-c FILE` in each command that needs it; unchanged if `config` is undefined.
+ * Commands begin with `npx` if a shell would not find them otherwise.
  */
 export function withConfig(
   text: string,
@@ -41,7 +47,7 @@ function lineWithConfig(line: string, config: string | undefined): string {
   return `${line.slice(0, at)} -c ${shellWord(config)}${line.slice(at)}`;
 }
 
-/** Whether npm or npx started this process, and no shell finds the command. */
+/** Whether npm or npx started this process, and a shell would not find the command. */
 function isOnlyInCheckout({ npm_execpath: npm = '', PATH = '' }: NodeJS.ProcessEnv): boolean {
   if (npm === '') return false;
   const directories = PATH.split(delimiter).filter((path) => path !== '' && !OF_NPM.test(path));
@@ -49,8 +55,8 @@ function isOnlyInCheckout({ npm_execpath: npm = '', PATH = '' }: NodeJS.ProcessE
 }
 
 /**
- * The text with the name of a file in commands that were written for any: `` `peersync retry PATH`
- * ``.
+ * Returns a text with the name of a file in commands that are written for any: `` `peersync retry
+ * PATH` ``.
  */
 export function withFile(text: string, file: string): string {
   // Earlier versions stored hints without the word PATH.
@@ -58,10 +64,10 @@ export function withFile(text: string, file: string): string {
   return text.replace(command, (_, name: string) => `\`peersync ${name} ${shellWord(file)}\``);
 }
 
-/** The fields of answers and log lines that hold sentences. */
+/** The fields of answers and log lines that contain sentences. */
 const SENTENCES: ReadonlySet<string> = new Set(['hint', 'message', 'next', 'note', 'rule', 'why']);
 
-/** The value as JSON, its sentences as `withConfig` completes them. */
+/** Returns a value as JSON, with complete commands in its sentences (see `withConfig`). */
 export function jsonWithConfig(value: unknown, config: string | undefined): string {
   return JSON.stringify(value, (key, each) =>
     typeof each === 'string' && SENTENCES.has(key) ? withConfig(each, config) : each,

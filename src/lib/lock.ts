@@ -40,21 +40,23 @@ export interface Lock {
   release(): Promise<void>;
 }
 
-/** How long to wait before the next attempt while another process replaces a dead holder, in ms. */
+/** The delay before the next attempt while another process replaces a dead holder, in ms. */
 const RETRY_MS = 5;
 /**
- * How long another process may take to replace a dead holder, in ms. After that it is reported as
- * the holder.
+ * The time that another process may take to replace a dead holder, in ms. After that it is reported
+ * as the holder.
  */
 const REPLACE_TIMEOUT_MS = 30_000;
-/** How often a holder writes its heartbeat and checks that it still has the lock, in ms. */
+/**
+ * The interval at which a holder writes its heartbeat and checks that it still has the lock, in ms.
+ */
 const HEARTBEAT_MS = 5_000;
 /**
- * How old a heartbeat must be before its holder counts as dead, in ms. Only for holders that cannot
+ * The age of a heartbeat after which its holder counts as dead, in ms. Only for holders that cannot
  * be asked.
  */
 const DEAD_AFTER_MS = 60_000;
-/** How often the heartbeat of such a holder is checked, in ms. */
+/** The interval at which the heartbeat of such a holder is checked, in ms. */
 const POLL_MS = 1_000;
 
 /**

@@ -43,7 +43,7 @@ export function readBuild(): Build {
 }
 
 /**
- * Returns version, build and Node, as `--version` shows them: `peersync 0.1.0 (a8e24bf, 2026-11-21,
+ * Returns version, build and Node, as `--version` shows them: `peersync 0.2.0 (a8e24bf, 2026-11-21,
  * Node 20.20.2)`.
  */
 export function versionText({ commit, date, modified }: Build = readBuild()): string {
@@ -61,7 +61,7 @@ export function versionJson(build: Build = readBuild()): string {
 }
 
 /**
- * How far the heap may grow beyond the living objects before the old generation is collected, in
+ * The growth of the heap beyond the living objects after which the old generation is collected, in
  * percent.
  */
 const GROWTH_PERCENT = 60;
@@ -87,7 +87,7 @@ export function growHeapSlowly(): void {
   observer.observe({ entryTypes: ['gc'] });
 }
 
-/** How often the processor time is checked, in ms. */
+/** The interval at which the processor time is checked, in ms. */
 const CHECK_EVERY_MS = 10_000;
 /**
  * The limits of processor time, in ms: less than REST_MS between two checks counts as rest, more

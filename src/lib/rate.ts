@@ -1,24 +1,24 @@
 /**
- * So far back is looked, in ms: a rate is that of now, and still calm where things come in bursts.
+ * The period of a rate, in ms. It is short enough to be current, and long enough to smooth bursts.
  */
 const WINDOW_MS = 30_000;
-/** There is one mark in so many ms, the last, so that their number is bounded. */
+/** The interval between two marks, in ms. Their number is therefore bounded. */
 const STEP_MS = 250;
-/** Before this a rate would be a guess, in ms. */
+/** The least period of a rate, in ms. A shorter one would be a guess. */
 const LEAST_MS = 5_000;
 
 /**
- * How fast a count grows, over the last half minute. The count is noted at the start, and when it
- * grows or all the time.
+ * Measures the growth of a count over the last half minute. The caller notes the count at the
+ * start, and whenever it grows or at intervals.
  *
- * The rate counts from the first growth after half a minute of none, so that the time before does
- * not make it slower. Where nothing grows for half a minute, there is no rate.
+ * After half a minute without growth there is no rate. The next one counts from the next growth on,
+ * so that the time before does not lower it.
  */
 export class Rate {
   #marks: { readonly at: number; readonly count: number }[] = [];
   #grewAt = Number.NEGATIVE_INFINITY;
 
-  /** @param at in ms of a clock that never goes back */
+  /** @param at ms of a clock that never goes back */
   note(at: number, count: number): void {
     const before = this.#marks.at(-1);
     if (at - this.#grewAt >= WINDOW_MS) this.#marks = [];
@@ -30,7 +30,7 @@ export class Rate {
     this.#dropOld(at);
   }
 
-  /** Per second; undefined while there is too little to tell it from, and while nothing grows. */
+  /** Returns the growth per second; undefined if the period is too short or nothing grows. */
   perSecond(at: number, count: number): number | undefined {
     this.#dropOld(at);
     const [first] = this.#marks;
@@ -38,13 +38,13 @@ export class Rate {
     return ((count - first.count) * 1_000) / (at - first.at);
   }
 
-  /** Forgets all growth until now: the rate is that from the next growth on. */
+  /** Starts anew: the rate counts from the next growth on. */
   restart(at: number, count: number): void {
     this.#marks = [{ at, count }];
     this.#grewAt = Number.NEGATIVE_INFINITY;
   }
 
-  /** One mark from before the window stays, for the count grew from there. */
+  /** Drops old marks, except one before the period: the count grew from there. */
   #dropOld(at: number): void {
     const inWindow = this.#marks.findIndex((mark) => at - mark.at < WINDOW_MS);
     const begin = inWindow === -1 ? this.#marks.length - 1 : inWindow - 1;

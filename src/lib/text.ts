@@ -183,39 +183,3 @@ export function wildcard(text: string): RegExp {
     .replaceAll('?', '.');
   return new RegExp(`^${source}$`, 'su');
 }
-
-/** Returns the word that was probably meant by `given`; undefined if none is similar enough. */
-export function nearest(given: string, words: readonly string[]): string | undefined {
-  const meant = comparable(given);
-  const limit = Math.max(1, Math.floor(meant.length / 3));
-  return words
-    .map((word) => ({ word, distance: editDistance(meant, comparable(word)) }))
-    .filter(({ distance }) => distance <= limit)
-    .sort((a, b) => a.distance - b.distance)[0]?.word;
-}
-
-/**
- * Returns the form in which words are compared. Case does not matter. Cutting keeps a long text
- * cheap.
- */
-function comparable(word: string): string {
-  return word.toLowerCase().slice(0, 40);
-}
-
-/**
- * Returns the number of characters to insert, remove or replace; 1 if only the order of the letters
- * differs.
- */
-function editDistance(a: string, b: string): number {
-  if (a !== b && [...a].toSorted().join() === [...b].toSorted().join()) return 1;
-  let above = Array.from({ length: b.length + 1 }, (_, j) => j);
-  for (const [i, x] of [...a].entries()) {
-    const row = [i + 1];
-    for (const [j, y] of [...b].entries()) {
-      const replaced = (above[j] ?? 0) + (x === y ? 0 : 1);
-      row.push(Math.min(replaced, (above[j + 1] ?? 0) + 1, (row[j] ?? 0) + 1));
-    }
-    above = row;
-  }
-  return above.at(-1) ?? 0;
-}

@@ -7,14 +7,14 @@ import { systemClock, type Timer } from './clock.js';
  * before it is collected.
  */
 const YOUNG_MB = 4;
-/** How long a thread may be idle before it is ended, in ms. A thread takes 10 to 20 MB. */
+/** The time after which an idle thread is ended, in ms. A thread takes 10 to 20 MB. */
 const IDLE_MS = 30_000;
 
 /**
- * How much lower the priority of a thread is than that of the event loop. Measured with 100,000 new
- * files on two cores: the event loop was blocked for more than 14 ms 67 to 105 times, and for 42 ms
- * at most. Without it: 176 to 204 times, and 107 to 197 ms at most. Most of that was waiting for a
- * core.
+ * The difference between the priority of a thread and that of the event loop. Measured with 100,000
+ * new files on two cores: the event loop was blocked for more than 14 ms 67 to 105 times, and for
+ * 42 ms at most. Without it: 176 to 204 times, and 107 to 197 ms at most. Most of that was waiting
+ * for a core.
  */
 const BACKGROUND_NICE = 5;
 

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { messageOf, PeersyncError } from '../lib/errors.js';
+import { inSlices } from '../lib/slices.js';
 import { compareByCodePoint, counted, sentence } from '../lib/text.js';
 import type { Citation, CitingDocument } from '../peer/citation.js';
 import type { ConfirmedItem, Entry, GoneItem } from '../state/entry.js';
@@ -8,7 +9,6 @@ import type { Target } from './held-directory.js';
 import { type FollowOptions, type FollowResult, Mirror } from './mirror.js';
 import { type CitationsPlan, passes } from './plan.js';
 import type { MirrorRecord, Pass } from './record.js';
-import { inSlices } from './slices.js';
 import { fillTemplate } from './target-path.js';
 import {
   type ExistingFile,

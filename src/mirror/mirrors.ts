@@ -1,8 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import PQueue from 'p-queue';
 import type { MirrorConfig } from '../config/config.js';
+import { nearest } from '../lib/edit-distance.js';
 import type { HealthCheck } from '../lib/health.js';
-import { nearest } from '../lib/text.js';
+import { withPauses } from '../lib/slices.js';
 import type { RequestQueue } from '../queue/request-queue.js';
 import type { Entry } from '../state/entry.js';
 import { Catalog } from './catalog.js';
@@ -17,7 +18,6 @@ import { MirrorRequests } from './requests.js';
 import { MirrorRoot } from './root.js';
 import { Scheduler } from './scheduler.js';
 import { ShareMirror } from './share.js';
-import { withPauses } from './slices.js';
 import { TableMirror } from './table.js';
 import { type Claim, grantPaths, type TargetPath } from './target-path.js';
 import { BaseStore } from './two-way/base-store.js';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
+import { withPauses } from '../lib/slices.js';
 import { compareByCodePoint } from '../lib/text.js';
 import { MirrorError, quoted } from './errors.js';
-import { withPauses } from './slices.js';
 
 /**
  * The file in a mirror root that names the state which mirrors there. No name of the peer becomes

@@ -127,8 +127,8 @@ export function apiRoutes(
 
   app.get('/api/live', { exposeHeadRoute: false }, async (request, reply) => {
     // Behind an answer that has not ended it would not be seen that its connection is closed.
-    if (reply.raw.socket === null) throw new PageError('BAD_REQUEST');
-    if (followers.size >= MOST_FOLLOWERS) throw new PageError('TOO_MANY_FOLLOWERS');
+    if (reply.raw.socket === null) throw new PageError('BAD_REQUEST', {});
+    if (followers.size >= MOST_FOLLOWERS) throw new PageError('TOO_MANY_FOLLOWERS', {});
     const signal = followers.add(request, reply);
     request.raw.setTimeout(slowMs);
     // A server in between is not to collect events before it passes them on.

@@ -73,13 +73,13 @@ export async function pageApp(deps: PageDeps, options: AppOptions): Promise<Fast
   app.removeContentTypeParser('text/plain');
   app.setErrorHandler((error, request, reply) => void fail(error, request, reply));
   app.setNotFoundHandler(() => {
-    throw new PageError('NOT_FOUND');
+    throw new PageError('NOT_FOUND', {});
   });
   app.addHook('onRequest', async (request, reply) => {
     const { ip: address, method, routeOptions, url } = request;
     reply.headers(HEADERS);
     log.debug({ method, route: routeOptions.url, address }, 'page request');
-    if (url.length > LONGEST_URL) throw new PageError('TOO_LARGE');
+    if (url.length > LONGEST_URL) throw new PageError('TOO_LARGE', {});
     if (isLinkWithToken(request) && guard.hasToken) return;
     await guard.check(request);
   });
@@ -204,7 +204,7 @@ function sendAsset(
   reply: FastifyReply,
   asset: Asset | undefined,
 ): FastifyReply {
-  if (asset === undefined) throw new PageError('NOT_FOUND');
+  if (asset === undefined) throw new PageError('NOT_FOUND', {});
   // Names do not change with what is in a file: a browser asks whether it did.
   reply.header('cache-control', 'no-cache').header('etag', asset.etag);
   if (request.headers['if-none-match'] === asset.etag) return reply.code(304).send();

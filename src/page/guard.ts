@@ -4,7 +4,7 @@ import type { FastifyRequest } from 'fastify';
 import { isLoopback, type Listen } from '../config/url.js';
 import type { Clock } from '../lib/clock.js';
 import { pageInPackage } from '../lib/documentation.js';
-import { EXIT, PeersyncError } from '../lib/errors.js';
+import { type ErrorTable, EXIT, PeersyncError, tableError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import type { Live } from '../report/status.js';
 import type { State } from '../state/state.js';
@@ -16,57 +16,60 @@ export interface ApiError {
 }
 
 const ERRORS = {
-  TOKEN_NEEDED: [
-    401,
-    'This page needs its token.',
-    'Sign in at /sign-in, or send "Authorization: Bearer TOKEN".',
-  ],
-  TOKEN_WRONG: [401, 'That is not the token of this page.', 'Look whether a space came along.'],
-  FOREIGN_HOST: [
-    403,
-    'The page was asked for by a name that is not its own.',
-    'Use the address in status.listen; behind another name the page needs a status.token.',
-  ],
-  FOREIGN_ORIGIN: [
-    403,
-    'The request came from a page of another origin.',
-    'Use the status page itself, or a program that sends no Origin.',
-  ],
-  NOT_JSON: [
-    403,
-    'A request to change something has to be JSON.',
-    'Send "Content-Type: application/json" and a body, {} where there is nothing to say.',
-  ],
-  TOO_LARGE: [
-    413,
-    'The request is too large.',
-    'Name fewer paths at a time; up to 64 KiB are taken.',
-  ],
-  BAD_REQUEST: [
-    400,
-    'The request could not be understood.',
-    `See "Monitoring" in ${pageInPackage('src/report/README.md')} for what can be asked.`,
-  ],
-  NOT_FOUND: [404, 'There is nothing at this address.', 'The status page is at /.'],
-  TOO_MANY_FOLLOWERS: [
-    503,
-    'Too many browsers follow this page already.',
-    'Close one of them; a new try comes by itself.',
-  ],
-  FAILED: [500, 'Something went wrong inside peersync.', 'See its log.'],
-} as const;
+  TOKEN_NEEDED: {
+    status: 401,
+    message: 'This page needs its token.',
+    hint: 'Sign in at /sign-in, or send "Authorization: Bearer TOKEN". {where}',
+  },
+  TOKEN_WRONG: {
+    status: 401,
+    message: 'That is not the token of this page.',
+    hint: 'Look whether a space came along. {where}',
+  },
+  FOREIGN_HOST: {
+    status: 403,
+    message: 'The page was asked for by a name that is not its own.',
+    hint: 'Use the address in status.listen; behind another name the page needs a status.token.',
+  },
+  FOREIGN_ORIGIN: {
+    status: 403,
+    message: 'The request came from a page of another origin.',
+    hint: 'Use the status page itself, or a program that sends no Origin.',
+  },
+  NOT_JSON: {
+    status: 403,
+    message: 'A request to change something has to be JSON.',
+    hint: 'Send "Content-Type: application/json" and a body, {} where there is nothing to say.',
+  },
+  TOO_LARGE: {
+    status: 413,
+    message: 'The request is too large.',
+    hint: 'Name fewer paths at a time; up to 64 KiB are taken.',
+  },
+  BAD_REQUEST: {
+    status: 400,
+    message: 'The request could not be understood.',
+    hint: `See "Monitoring" in ${pageInPackage('src/report/README.md')} for what can be asked.`,
+  },
+  NOT_FOUND: {
+    status: 404,
+    message: 'There is nothing at this address.',
+    hint: 'The status page is at /.',
+  },
+  TOO_MANY_FOLLOWERS: {
+    status: 503,
+    message: 'Too many browsers follow this page already.',
+    hint: 'Close one of them; a new try comes by itself.',
+  },
+  FAILED: {
+    status: 500,
+    message: 'Something went wrong inside peersync.',
+    hint: 'See its log.',
+  },
+} as const satisfies ErrorTable;
 
-/** What the server of the status page refuses by itself. */
-export class PageError extends PeersyncError {
-  readonly status: number;
-
-  /** @param more follows the hint */
-  constructor(code: keyof typeof ERRORS, cause?: unknown, more = '') {
-    const [status, message, hint] = ERRORS[code];
-    super({ code, message, hint: `${hint} ${more}`.trim(), cause });
-    this.status = status;
-  }
-}
+/** Thrown when the server of the status page refuses a request. */
+export class PageError extends tableError(ERRORS) {}
 
 /** Codes of other rooms whose status says more than that of all others. */
 const STATUSES: Readonly<Record<string, number>> = {
@@ -83,16 +86,17 @@ export function answerOf(error: unknown): { readonly status: number; readonly bo
   const known = error instanceof PeersyncError ? error : frameworkError(error);
   const { code, exitCode, hint, message } = known;
   const other = STATUSES[code] ?? (exitCode === EXIT.usage ? 400 : 409);
-  const status = known instanceof PageError ? known.status : other;
+  const status = (known instanceof PageError ? known.status : undefined) ?? other;
   return { status, body: { error: { code, message, hint } } };
 }
 
 /** What fastify refuses before a route sees it, in our words; anything else is a bug of ours. */
 function frameworkError(error: unknown): PageError {
   const status = Number(error instanceof Error && 'statusCode' in error ? error.statusCode : 500);
-  if (status === 413) return new PageError('TOO_LARGE', error);
-  if (status === 415) return new PageError('NOT_JSON', error);
-  return new PageError(status >= 400 && status < 500 ? 'BAD_REQUEST' : 'FAILED', error);
+  if (status === 413) return new PageError('TOO_LARGE', {}, { cause: error });
+  if (status === 415) return new PageError('NOT_JSON', {}, { cause: error });
+  const code = status >= 400 && status < 500 ? 'BAD_REQUEST' : 'FAILED';
+  return new PageError(code, {}, { cause: error });
 }
 
 /** The route, or what was asked for where there is none; without its query. */
@@ -175,7 +179,7 @@ export class Guard {
       /^(cross|same)-site$/.test(text(headers['sec-fetch-site']))
     )
       // Another page could not read the answer, but have it made again and again.
-      throw new PageError('FOREIGN_ORIGIN');
+      throw new PageError('FOREIGN_ORIGIN', {});
   }
 
   /** Whether a token is the right one. A wrong one is told in the log, at most once a minute. */
@@ -253,16 +257,16 @@ export class Guard {
     const isOwn = names.some(
       (name) => host === `${name}:${listen.port}` || (listen.port === 80 && host === name),
     );
-    if (!isOwn) throw new PageError('FOREIGN_HOST');
+    if (!isOwn) throw new PageError('FOREIGN_HOST', {});
   }
 
   async #checkToken({ headers, ip }: FastifyRequest): Promise<void> {
     if (this.#sessionsOf(headers).length > 0) return;
     const bearer = /^Bearer +(.+)$/i.exec(text(headers.authorization))?.[1];
-    if (bearer === undefined) throw new PageError('TOKEN_NEEDED', undefined, this.#where);
+    if (bearer === undefined) throw new PageError('TOKEN_NEEDED', { where: this.#where });
     // What a header holds beyond ASCII comes byte by byte.
     if (!(await this.knows(ip, Buffer.from(bearer, 'latin1').toString())))
-      throw new PageError('TOKEN_WRONG', undefined, this.#where);
+      throw new PageError('TOKEN_WRONG', { where: this.#where });
   }
 }
 
@@ -297,9 +301,9 @@ function checkOrigin(request: FastifyRequest): void {
   // in who knows the token.
   const isSignIn = pathOf(request) === '/sign-in';
   if (isForeign(isSignIn ? { 'sec-fetch-site': headers['sec-fetch-site'] } : headers))
-    throw new PageError('FOREIGN_ORIGIN');
+    throw new PageError('FOREIGN_ORIGIN', {});
   if (!isSignIn && !/^application\/json\s*(;|$)/i.test(text(headers['content-type'])))
-    throw new PageError('NOT_JSON');
+    throw new PageError('NOT_JSON', {});
 }
 
 function text(value: string | readonly string[] | undefined): string {

@@ -1,3 +1,4 @@
+import { decodeEntities } from '../lib/markup.js';
 import { type HttpAnswer, unusable } from './answer.js';
 import {
   type AnswerRecord,
@@ -93,17 +94,7 @@ function foundOf(record: AnswerRecord): Found[] {
   ];
 }
 
-const ENTITIES: Readonly<Record<string, string>> = {
-  amp: '&',
-  lt: '<',
-  gt: '>',
-  quot: '"',
-  '#39': "'",
-};
-
 /** Removes the tags with which YaCy marks words, and decodes its entities. */
 function withoutMarkup(text: string): string {
-  return text
-    .replace(/<\/?(b|em|strong|i)>/gi, '')
-    .replace(/&(amp|lt|gt|quot|#39);/g, (entity, name: string) => ENTITIES[name] ?? entity);
+  return decodeEntities(text.replace(/<\/?(b|em|strong|i)>/gi, ''));
 }

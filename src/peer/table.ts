@@ -1,5 +1,6 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { parseBounded } from '../lib/json.js';
+import { decodeEntities } from '../lib/markup.js';
+import { nextTurn } from '../lib/slices.js';
 import { type StreamedAnswer, Unreadable } from './answer.js';
 import { PeerError } from './errors.js';
 import { isObject } from './records.js';
@@ -367,10 +368,10 @@ class XmlTable implements TableParser {
       const isRaw = Buffer.byteLength(pk) === this.rawKeyBytes;
       const cells = new Map<string, string>();
       for (let cell = next(XML_CELL); cell !== undefined; cell = next(XML_CELL))
-        cells.set(unescaped(cell[1] ?? ''), unescaped(cell[2] ?? ''));
+        cells.set(decodeEntities(cell[1] ?? ''), decodeEntities(cell[2] ?? ''));
       if (next(XML_ROW_END) === undefined)
         throw new Unreadable('shows a row with something else than cells in it');
-      this.rows.push({ pk: keyOf(isRaw ? pk : unescaped(pk)), cells });
+      this.rows.push({ pk: keyOf(isRaw ? pk : decodeEntities(pk)), cells });
     }
   }
 
@@ -380,21 +381,7 @@ class XmlTable implements TableParser {
     const [found, name] = XML_HEAD.exec(text) ?? [];
     if (found === undefined || name === undefined)
       throw new Unreadable('gave an answer in XML that is no table');
-    this.head = { name: unescaped(name), columns: undefined };
+    this.head = { name: decodeEntities(name), columns: undefined };
     return found.length;
   }
-}
-
-const ENTITIES: Readonly<Record<string, string>> = {
-  lt: '<',
-  gt: '>',
-  amp: '&',
-  quot: '"',
-  apos: "'",
-};
-
-function unescaped(text: string): string {
-  return text.replace(/&(?:#(\d{1,6})|([a-z]{2,4}));/g, (found, code?: string, name = '') =>
-    code === undefined ? (ENTITIES[name] ?? found) : String.fromCodePoint(Number(code)),
-  );
 }

@@ -1,9 +1,9 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { z } from 'zod';
 import type { Config } from '../config/config.js';
 import { pageInPackage } from '../lib/documentation.js';
 import { PeersyncError } from '../lib/errors.js';
 import { jsonWithConfig } from '../lib/hint.js';
+import { nextTurn } from '../lib/slices.js';
 import type { RequestQueue } from '../queue/request-queue.js';
 import type { State, StateView } from '../state/state.js';
 import { retryItems } from '../uplink/retry.js';

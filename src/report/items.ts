@@ -1,9 +1,9 @@
 import { realpath } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, relative, resolve } from 'node:path';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Config, FolderConfig } from '../config/config.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
 import { withFile } from '../lib/hint.js';
+import { nextTurn, Pace } from '../lib/slices.js';
 import { fromVisible, isWithin, quoted } from '../lib/text.js';
 import type { EntriesReader } from '../state/entries-reader.js';
 import { type Entry, keptOutFor } from '../state/entry.js';
@@ -79,9 +79,6 @@ export interface ItemsPage {
   readonly next?: string | undefined;
 }
 
-/** So many records are passed without a pause. */
-const SLICE = 2_000;
-
 /**
  * One page of files, in the order of the state. Nothing is kept between two pages: each passes over
  * the records up to where the one before ended, its `next`, and goes on from there. Where that
@@ -108,10 +105,10 @@ export async function itemsPage(
   if (status !== undefined && entries.counts(only)[status] === 0) return { items: [] };
   const items: ItemLine[] = [];
   let isPast = after === undefined;
-  let [passed, mark] = [0, ''];
+  const pace = new Pace();
+  let mark = '';
   for (const [folder, directory, name, line] of entries.lines(only)) {
-    passed += 1;
-    if (passed % SLICE === 0) await nextTurn();
+    if (pace.step()) await nextTurn();
     const isWanted = status === undefined || statusOf(line) === status;
     if (isPast && !isWanted) continue;
     const path = directory === '' ? name : `${directory}/${name}`;
@@ -213,10 +210,9 @@ export async function namedPaths(
   const bare = new Map<string, string[]>();
   for (const [i, text] of texts.entries())
     if (written[i] === undefined) for (const name of [text, fromVisible(text)]) bare.set(name, []);
-  let passed = 0;
+  const pace = new Pace();
   for (const [folder, directory, name] of bare.size === 0 ? [] : entries.lines()) {
-    passed += 1;
-    if (passed % SLICE === 0) await nextTurn();
+    if (pace.step()) await nextTurn();
     const root = roots.get(folder);
     if (root !== undefined) bare.get(name)?.push(join(root, directory, name));
   }

@@ -1,5 +1,5 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { directoryOf, joinPath } from '../lib/file.js';
+import { nextTurn, Pace, SLICE_ITEMS } from '../lib/slices.js';
 import type { Entries } from './entries.js';
 import { type Counts, EntriesReader, type PlacedLine, zeroCounts } from './entries-reader.js';
 import type { Entry, ItemKey } from './entry.js';
@@ -7,9 +7,6 @@ import { decode, statusOf, type UrlBases } from './line.js';
 
 /** Called for each change of a record that has reached the disk. Must not throw. */
 export type CommitListener = (after: Entry | undefined, before: Entry | undefined) => void;
-
-/** Number of changes processed in one go after a write. */
-const SLICE = 1_000;
 
 /**
  * The records and small values that differ from the disk and, for a record, its line on disk
@@ -136,7 +133,8 @@ export class CommittedEntries extends EntriesReader {
   /** Called when the changes being written are on disk. */
   async afterWrite(): Promise<void> {
     while (this.changes.isWriting) {
-      for (const [key, before] of this.changes.finishWrite(SLICE)) this.#afterChange(key, before);
+      for (const [key, before] of this.changes.finishWrite(SLICE_ITEMS))
+        this.#afterChange(key, before);
       if (this.changes.isWriting) await nextTurn();
     }
   }
@@ -185,10 +183,9 @@ export class CommittedEntries extends EntriesReader {
 
   async pathsOnDiskOnly(folder: string): Promise<string[]> {
     const paths: string[] = [];
-    let passed = 0;
+    const pace = new Pace();
     for (const key of this.changes.keys()) {
-      passed += 1;
-      if (passed % SLICE === 0) await nextTurn();
+      if (pace.step()) await nextTurn();
       const [name = '', path = ''] = key.split('\0');
       if (name !== folder || this.changes.onDisk(key) === undefined) continue;
       if (this.inMemory.line(name, path) === undefined) paths.push(path);

@@ -1,7 +1,7 @@
 import { mkdir, type open, readdir, readFile, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { Clock } from '../lib/clock.js';
-import { EXIT, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
+import { type ErrorTable, EXIT, messageOf, systemCode, tableError } from '../lib/errors.js';
 import { isOpenToOthers } from '../lib/file.js';
 import { describeHolder, type Holder, isHere, type Lock, readLock, takeLock } from '../lib/lock.js';
 import { shellWord } from '../lib/text.js';
@@ -9,84 +9,62 @@ import { shellWord } from '../lib/text.js';
 /** The function that opens files. A parameter, so that tests can simulate disk failures. */
 export type OpenFile = typeof open;
 
-/**
- * Message and hint by code. `{dir}` is the directory, `{word}` the same quoted for a shell, and
- * `{detail}` names the user, process or reason.
- */
-const TABLE = {
-  STATE_LOCKED: [
-    'Another peersync ({detail}) uses the state directory {dir}.',
-    'It does the work already: `peersync status` tells how it stands. Stop it to start this one, or give this one another state.dir.',
-  ],
-  STATE_LOCKED_ELSEWHERE: [
-    'A peersync on another machine or in another container ({detail}) uses the state directory {dir}.',
-    'Stop it there, or give this one another state.dir. One that was killed there is waited for, a minute at the most.',
-  ],
-  STATE_LOST: [
-    'The state directory {dir} was removed, unmounted or taken over while peersync ran.',
-    'Bring it back if it was unmounted, then start peersync again; the log says whether what is known was written there anew.',
-  ],
-  STATE_OF_ANOTHER_USER: [
-    'The state in {dir} belongs to {detail}: what root writes there, that user could not read any more.',
-    "Type `sudo -u '{detail}' peersync …`. Where root is to have it from now on, as in a container: `chown -R root {word}`.",
-  ],
-  STATE_OPEN_TO_OTHERS: [
-    'Other users may write in the state directory {dir} (mode {detail}): they could have peersync read and write other files.',
-    'Take that right from them (`chmod go-w {word}`), or set state.dir to a directory below it, which is then made.',
-  ],
-  STATE_FULL: [
-    'The state in {dir} cannot grow: no space is left on its disk ({detail}).',
-    'Free some space there; nothing is lost, and a running daemon goes on by itself.',
-  ],
-  STATE_DAMAGED: [
-    'The state in {dir} cannot be understood: {detail}.',
-    'Restore it from a backup, or move it aside to start afresh: files are then looked up and pushed again.',
-  ],
-  STATE_UNWRITABLE: [
-    'The state in {dir} cannot be written ({detail}).',
-    'Make the directory writable for the user that runs peersync, check its disk, or set another state.dir.',
-  ],
-  STATE_UNREADABLE: [
-    'The state in {dir} cannot be read ({detail}).',
-    'Run as the user that the daemon runs as, or check the disk of the directory.',
-  ],
-  STATE_NOT_A_DIRECTORY: [
-    'The state directory {dir} is not a directory ({detail}).',
-    'Set state.dir to a directory; it is created when it does not exist.',
-  ],
-  STATE_NEWER: [
-    'The state in {dir} was written by a newer peersync ({detail}).',
-    'Run that version or a later one, or set another state.dir.',
-  ],
-} as const satisfies Readonly<Record<string, readonly [message: string, hint: string]>>;
+/** `{detail}` names the user, the process or the reason. */
+const ERRORS = {
+  STATE_LOCKED: {
+    message: 'Another peersync ({detail}) uses the state directory {dir}.',
+    hint: 'It does the work already: `peersync status` tells how it stands. Stop it to start this one, or give this one another state.dir.',
+  },
+  STATE_LOCKED_ELSEWHERE: {
+    message:
+      'A peersync on another machine or in another container ({detail}) uses the state directory {dir}.',
+    hint: 'Stop it there, or give this one another state.dir. If it was killed there, this one waits for a minute at most.',
+  },
+  STATE_LOST: {
+    message: 'The state directory {dir} was removed, unmounted or taken over while peersync ran.',
+    hint: 'Bring it back if it was unmounted, then start peersync again; the log says whether what is known was written there anew.',
+  },
+  STATE_OF_ANOTHER_USER: {
+    message:
+      'The state in {dir} belongs to {detail}: what root writes there, that user could not read any more.',
+    hint: "Type `sudo -u '{detail}' peersync …`. Where root is to have it from now on, as in a container: `chown -R root {dir|shell}`.",
+  },
+  STATE_OPEN_TO_OTHERS: {
+    message:
+      'Other users may write in the state directory {dir} (mode {detail}): they could have peersync read and write other files.',
+    hint: 'Take that right from them (`chmod go-w {dir|shell}`), or set state.dir to a directory below it, which is then made.',
+  },
+  STATE_FULL: {
+    message: 'The state in {dir} cannot grow: no space is left on its disk ({detail}).',
+    hint: 'Free some space there; nothing is lost, and a running daemon goes on by itself.',
+  },
+  STATE_DAMAGED: {
+    message: 'The state in {dir} cannot be understood: {detail}.',
+    hint: 'Restore it from a backup, or move it aside to start afresh: files are then looked up and pushed again.',
+  },
+  STATE_UNWRITABLE: {
+    message: 'The state in {dir} cannot be written ({detail}).',
+    hint: 'Make the directory writable for the user that runs peersync, check its disk, or set another state.dir.',
+  },
+  STATE_UNREADABLE: {
+    message: 'The state in {dir} cannot be read ({detail}).',
+    hint: 'Run as the user that the daemon runs as, or check the disk of the directory.',
+  },
+  STATE_NOT_A_DIRECTORY: {
+    message: 'The state directory {dir} is not a directory ({detail}).',
+    hint: 'Set state.dir to a directory; it is created when it does not exist.',
+    exitCode: EXIT.usage,
+  },
+  STATE_NEWER: {
+    message: 'The state in {dir} was written by a newer peersync ({detail}).',
+    hint: 'Run that version or a later one, or set another state.dir.',
+  },
+} as const satisfies ErrorTable;
 
-/**
- * Why the state cannot be used or saved. `code` says which error, `details.dir` which directory.
- */
-export class StateError extends PeersyncError {
-  /** @param hint replaces the hint of the table */
-  constructor(
-    code: keyof typeof TABLE,
-    dir: string,
-    detail: string,
-    hint?: string,
-    cause?: unknown,
-  ) {
-    const values: Readonly<Record<string, string>> = { dir, word: shellWord(dir), detail };
-    const filled = (text: string) =>
-      text.replace(/\{(dir|word|detail)\}/g, (_, name: string) => values[name] ?? '');
-    super({
-      code,
-      message: filled(TABLE[code][0]),
-      hint: hint ?? filled(TABLE[code][1]),
-      exitCode: code === 'STATE_NOT_A_DIRECTORY' ? EXIT.usage : EXIT.failure,
-      details: { dir, detail },
-      cause,
-    });
-  }
-}
+/** Thrown when the state cannot be used or saved. `details.dir` is its directory. */
+export class StateError extends tableError(ERRORS) {}
 
-const BY_SYSTEM_CODE: Readonly<Record<string, keyof typeof TABLE>> = {
+const BY_SYSTEM_CODE: Readonly<Record<string, 'STATE_FULL' | 'STATE_NOT_A_DIRECTORY'>> = {
   ENOSPC: 'STATE_FULL',
   EDQUOT: 'STATE_FULL',
   ENOTDIR: 'STATE_NOT_A_DIRECTORY',
@@ -121,7 +99,7 @@ export async function stateError(
     if (owner !== undefined && whole !== undefined && owner.uid !== whole.uid)
       hint = `Give it back: \`sudo chown -R ${whole.name.replace('#', '')} ${shellWord(dir)}\`; give commands by \`sudo -u '${whole.name}' peersync …\`, then it stays so.`;
   }
-  return new StateError(code, dir, detail, hint, error);
+  return new StateError(code, { dir, detail }, { hint, cause: error });
 }
 
 export function pathOf(dir: string, kind: 'journal' | 'snapshot', generation: number): string {
@@ -160,22 +138,21 @@ export async function listStateFiles(dir: string) {
  */
 export async function lockState(dir: string, { clock }: { readonly clock: Clock }): Promise<Lock> {
   const held = (holder: Holder) =>
-    new StateError(
-      isHere(holder) ? 'STATE_LOCKED' : 'STATE_LOCKED_ELSEWHERE',
+    new StateError(isHere(holder) ? 'STATE_LOCKED' : 'STATE_LOCKED_ELSEWHERE', {
       dir,
-      describeHolder(holder),
-    );
+      detail: describeHolder(holder),
+    });
   try {
     await mkdir(dir, { recursive: true, mode: 0o700 });
     const { mode } = await stat(dir);
     if (isOpenToOthers(mode))
-      throw new StateError('STATE_OPEN_TO_OTHERS', dir, (mode & 0o7777).toString(8));
+      throw new StateError('STATE_OPEN_TO_OTHERS', { dir, detail: (mode & 0o7777).toString(8) });
     const lock = await takeLock(join(dir, 'lock'), clock, held);
     const owner = process.geteuid?.() === 0 ? await ownerOfState(dir) : undefined;
     if (owner === undefined || owner.uid === 0) return lock;
     if (owner.uid === (await ownerOf(join(dir, 'lock')))?.uid) return lock;
     await lock.release();
-    throw new StateError('STATE_OF_ANOTHER_USER', dir, owner.name);
+    throw new StateError('STATE_OF_ANOTHER_USER', { dir, detail: owner.name });
   } catch (error) {
     throw await stateError(error, dir, 'write');
   }

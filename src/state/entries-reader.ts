@@ -1,5 +1,5 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { joinPath } from '../lib/file.js';
+import { nextTurn, SLICE_ITEMS } from '../lib/slices.js';
 import { pathBelow } from '../lib/text.js';
 import { type Entry, type ItemKey, isLiveAt, type QuarantinedItem } from './entry.js';
 import { decode, statusOf, type UrlBases } from './line.js';
@@ -19,9 +19,6 @@ export interface Selection {
 
 /** A record as text, with its location. */
 export type PlacedLine = readonly [folder: string, directory: string, name: string, line: string];
-
-/** Number of records in a slice. */
-const SLICE = 1_000;
 
 /**
  * The queries on records, built on a few primitives. `Entries` implements the primitives for the
@@ -100,8 +97,10 @@ export abstract class EntriesReader {
   async *slices(selection: Selection = {}): AsyncGenerator<Iterable<Entry>> {
     const lines = this.lines(selection.folder, selection.directory)[Symbol.iterator]();
     let hasMore = true;
+    // A slice is read while it is consumed, so that each record is in its latest version.
+    // `inSlices` would read all of its lines first.
     const slice = function* () {
-      for (let i = 0; i < SLICE && hasMore; i += 1) {
+      for (let i = 0; i < SLICE_ITEMS && hasMore; i += 1) {
         const next = lines.next();
         if (next.done) hasMore = false;
         else yield next.value;

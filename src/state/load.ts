@@ -1,5 +1,5 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { joinPath } from '../lib/file.js';
+import { nextTurn } from '../lib/slices.js';
 import { counted } from '../lib/text.js';
 import { type Acknowledged, readAcknowledged } from './acknowledged.js';
 import { listStateFiles, type OpenFile, pathOf, StateError, stateError } from './directory.js';
@@ -137,7 +137,10 @@ class Loading {
   async finish(acknowledged: Acknowledged | undefined): Promise<Omit<LoadedState, 'unfinished'>> {
     const newest = this.#newest;
     if (this.#intactBytes === 0 && this.#sizes.generation > 0)
-      throw new StateError('STATE_DAMAGED', this.dir, 'none of its files has a sound header');
+      throw new StateError('STATE_DAMAGED', {
+        dir: this.dir,
+        detail: 'none of its files has a sound header',
+      });
     if (this.#repairs.length > 0) {
       const dropped = await dropRecordsWithoutBase(this.#data);
       const are = dropped === 1 ? 'it is' : 'they are';

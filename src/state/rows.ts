@@ -100,8 +100,8 @@ function applyRecord(entries: Entries, text: string): void {
 function checkVersion(line: Readonly<Partial<typeof VERSIONS>>, dir: string): void {
   const { format, schema } = { ...VERSIONS, ...line };
   if (schema < VERSIONS.schema)
-    throw new StateError('STATE_DAMAGED', dir, 'it is from before the first release');
+    throw new StateError('STATE_DAMAGED', { dir, detail: 'it is from before the first release' });
   if (format <= VERSIONS.format && schema === VERSIONS.schema) return;
   const detail = `schema ${format}.${schema}; this one knows ${VERSIONS.format}.${VERSIONS.schema}`;
-  throw new StateError('STATE_NEWER', dir, detail);
+  throw new StateError('STATE_NEWER', { dir, detail });
 }

@@ -1,29 +1,16 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { joinPath } from '../lib/file.js';
+import { nextTurn, Pace, SLICE_ITEMS } from '../lib/slices.js';
 import type { EntriesReader } from './entries-reader.js';
 import type { Entry, ItemKey } from './entry.js';
 import { decode, statusOf } from './line.js';
 
 /** Number of names collected, sorted or merged in one go: 2 to 3 ms. */
 const RUN = 4_096;
-/** Number of records read in a slice. */
-const SLICE = 1_000;
 
 /** Selects records; all of them if nothing is given. */
 interface SortedSelection {
   readonly folder?: string | undefined;
   readonly status?: Entry['status'] | undefined;
-}
-
-/** Counts the steps of a walk and tells when the event loop should run. */
-class Pace {
-  #steps = 0;
-
-  /** Counts a step. Returns whether it is time to yield to the event loop. */
-  step(): boolean {
-    this.#steps = (this.#steps + 1) % RUN;
-    return this.#steps === 0;
-  }
 }
 
 /**
@@ -77,13 +64,13 @@ async function* sortedPaths(
         // The path may be in memory again.
         if (next !== path) slice.push(next);
         at += 1;
-        if (slice.length >= 2 * SLICE) yield slice.splice(0);
+        if (slice.length >= 2 * SLICE_ITEMS) yield slice.splice(0);
       }
       slice.push(path);
     }
     yield slice;
   }
-  for (; at < onDiskOnly.length; at += SLICE) yield onDiskOnly.slice(at, at + SLICE);
+  for (; at < onDiskOnly.length; at += SLICE_ITEMS) yield onDiskOnly.slice(at, at + SLICE_ITEMS);
 }
 
 /** Yields the paths with a record in memory, in order: a depth-first walk of the directories. */
@@ -92,7 +79,7 @@ async function* walk(
   folder: string,
   status: SortedSelection['status'],
 ): AsyncGenerator<readonly string[]> {
-  const pace = new Pace();
+  const pace = new Pace(RUN);
   const enter = async (path: string): Promise<WalkedDirectory> => {
     const children = await childrenOf(entries, { folder, path }, status, pace);
     return { path, children, next: 0 };
@@ -105,7 +92,7 @@ async function* walk(
     if (child === undefined) stack.pop();
     else if (!child.endsWith('/')) paths.push(joinPath(top.path, child));
     else stack.push(await enter(joinPath(top.path, child.slice(0, -1))));
-    if (paths.length === SLICE) {
+    if (paths.length === SLICE_ITEMS) {
       yield paths;
       paths = [];
     }

@@ -9,6 +9,7 @@ import { documentKind, HEAD_BYTES, signedType } from '../content/signatures.js';
 import { HtmlWords, NO_WORDS, PlainWords, type WordCounter } from '../content/words.js';
 import type { Clock } from '../lib/clock.js';
 import type { Encoding } from '../lib/file.js';
+import { escapeText } from '../lib/markup.js';
 import { inTurn, type Rewriting, sequencesRewriting, withoutSequences } from '../lib/rewriting.js';
 import type { ContentRules } from '../peer/dialects/dialect.js';
 import { htmlRewriting, plainTextRewriting } from '../peer/dialects/yacy-text.js';
@@ -329,8 +330,7 @@ export async function packDocument(order: DocumentOrder): Promise<Packed> {
     const digest = hash('sha256', page, 'hex');
     return { kind: 'content', text, size: page.length, digest, type, words: counted, extracted };
   } catch (error) {
-    if (error instanceof DocumentError)
-      return { kind: 'refused', failure: unreadableDocument(error.code, error.message) };
+    if (error instanceof DocumentError) return { kind: 'refused', failure: failureOf(error) };
     throw error;
   }
 }
@@ -362,7 +362,7 @@ const clean = (text: string) =>
   withoutSequences(fromLatin1(text.toWellFormed())).replace(CONTROLS, ' ');
 
 function escaped(text: string): string {
-  return clean(text).replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+  return escapeText(clean(text));
 }
 
 /**
@@ -373,16 +373,13 @@ function withoutMarkup(text: string): string {
   return Buffer.from(rewritten(Buffer.from(clean(text)), plainTextRewriting())).toString();
 }
 
-const HINTS: Readonly<Record<DocumentError['code'], string>> = {
-  DOCUMENT_ENCRYPTED: 'Save it without a password, or keep it out with `ignore`.',
-  DOCUMENT_BROKEN: 'Open it in its own program and save it anew, or keep it out with `ignore`.',
-  DOCUMENT_TOO_LARGE:
-    'Split it, or keep it out with `ignore`; `peersync retry PATH` tries it again.',
-};
+/** Returns the failure of an item. @param why the reason, without a full stop */
+export function unreadableDocument(code: DocumentError['code'], why: string): Failure {
+  return failureOf(new DocumentError(code, { why }));
+}
 
-/** @param message the reason, without a full stop */
-export function unreadableDocument(code: DocumentError['code'], message: string): Failure {
-  return { code, message: `No text can be read from the file: ${message}.`, hint: HINTS[code] };
+function failureOf({ code, hint, message }: DocumentError): Failure {
+  return { code, message, hint };
 }
 
 /**

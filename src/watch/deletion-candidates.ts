@@ -1,7 +1,7 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { FolderConfig } from '../config/config.js';
 import { documentUrl } from '../config/url.js';
 import { sameStat } from '../lib/file.js';
+import { nextTurn } from '../lib/slices.js';
 import {
   type Entry,
   type GoneItem,

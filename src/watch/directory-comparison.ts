@@ -1,5 +1,5 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { joinPath } from '../lib/file.js';
+import { nextTurn } from '../lib/slices.js';
 import { isMissing } from '../state/entry.js';
 import type { FolderDeps } from './folder-deps.js';
 import { entriesOf, isAbsence, type Listing } from './lister.js';

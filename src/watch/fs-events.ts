@@ -1,9 +1,9 @@
 import { watch as watchDirectory } from 'node:fs';
 import { basename, dirname } from 'node:path';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { FSWatcher } from 'chokidar';
 import type { Clock } from '../lib/clock.js';
 import { systemCode } from '../lib/errors.js';
+import { nextTurn } from '../lib/slices.js';
 import { type DirectoryStat, look } from './lister.js';
 
 /** Called when something happened to a name in a watched directory, or, without a name, in it. */

@@ -1,7 +1,7 @@
 import { realpath } from 'node:fs/promises';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { messageOf, systemCode } from '../lib/errors.js';
 import { directoryOf, joinPath } from '../lib/file.js';
+import { nextTurn } from '../lib/slices.js';
 import { isWithin } from '../lib/text.js';
 import type { Entry } from '../state/entry.js';
 import type { ReadMode } from './debouncer.js';

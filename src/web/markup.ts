@@ -1,24 +1,18 @@
+import { escapeMarkup as escapeCharacters } from '../lib/markup.js';
 import { visibleParts } from '../lib/text.js';
 
-const ENTITIES: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-};
-
-// biome-ignore lint/suspicious/noControlCharactersInRegex: a page cannot hold these characters.
-const TO_ESCAPE = /[&<>"'\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: a page cannot contain these characters.
+const IMPOSSIBLE = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g;
 
 /**
- * Text for a page, in elements and attributes; characters that a page cannot hold become U+FFFD.
+ * Escapes text for a page, in elements and attributes. Characters that a page cannot contain become
+ * U+FFFD.
  */
 export function escapeMarkup(text: string): string {
-  return text.replace(TO_ESCAPE, (c) => ENTITIES[c] ?? '\ufffd');
+  return escapeCharacters(text.replace(IMPOSSIBLE, '\ufffd'));
 }
 
-/** A name in a page, with what would not be seen written out, and marked as that. */
+/** Returns a name for a page. Invisible characters are written as highlighted escapes. */
 export function nameMarkup(name: string): string {
   return visibleParts(name)
     .map((part, i) =>

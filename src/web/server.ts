@@ -7,17 +7,20 @@ import { systemCode } from '../lib/errors.js';
 import { parseUrl } from '../lib/text.js';
 
 export interface WebLimits {
-  /** Bytes of the head of a request. */
+  /** The longest head of a request, in bytes. */
   readonly head: number;
-  /** Milliseconds that the head of a request may take. */
+  /** The limit for the head of a request, in ms. */
   readonly headMs: number;
-  /** Connections at a time; of one address half as many, so that it never shuts out all others. */
+  /**
+   * The most connections. One address gets half of them at most, so that it never shuts out all
+   * others.
+   */
   readonly connections: number;
 }
 
 /**
- * A server as the status page and the embedded peer need it: a request that is not whole in time
- * ends with its connection, and nobody holds all connections. No route has a schema.
+ * Returns a server for the status page or the embedded peer. A request that does not arrive in time
+ * ends with its connection, and no address can occupy all connections. Routes have no schemas.
  */
 export function webServer<S extends FastifyHttpOptions<FastifyInstance['server']>>(
   { head, headMs, connections }: WebLimits,
@@ -30,7 +33,7 @@ export function webServer<S extends FastifyHttpOptions<FastifyInstance['server']
       headersTimeout: headMs,
       connectionsCheckingInterval: Math.min(5_000, headMs / 2),
     },
-    // Without these fastify would load what compiles schemas: a hundred files.
+    // Otherwise Fastify loads its compilers of schemas: a hundred files.
     schemaController: {
       compilersFactory: { buildValidator: noSchemas, buildSerializer: noSchemas },
     },
@@ -56,10 +59,7 @@ function noSchemas(): never {
   throw new Error('a route has a schema, and nothing that compiles it is loaded');
 }
 
-/**
- * Answers what is no request, or not a whole one, and ends the connection, also where its client
- * does not.
- */
+/** Answers something that is not a complete request, and closes the connection. */
 function answerBroken(error: unknown, socket: Socket): void {
   const statuses: Readonly<Record<string, string>> = {
     ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
@@ -71,12 +71,12 @@ function answerBroken(error: unknown, socket: Socket): void {
   socket.destroySoon();
 }
 
-/** How long the answer to a wrong secret takes, in milliseconds. */
+/** The delay of the answer to a wrong secret, in ms. */
 const WRONG_MS = 500;
 
 /**
- * Whether a secret is the right one. Who guesses waits for that; who knows it never does, whatever
- * others guess.
+ * Whether a secret is right. A wrong one is answered late, which slows down guessing. A right one
+ * is never delayed, whatever others guess.
  */
 export async function isRight(offered: string, right: string, clock: Clock): Promise<boolean> {
   if (isSame(offered, right)) return true;
@@ -84,19 +84,19 @@ export async function isRight(offered: string, right: string, clock: Clock): Pro
   return false;
 }
 
-/** Compares without telling by its duration how much was right. */
+/** Compares in constant time, which shows nothing about the secret. */
 export function isSame(a: string, b: string): boolean {
   const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
   return timingSafeEqual(digest(a), digest(b));
 }
 
 /**
- * Whether a page of another site may have caused a request. A browser says so, in its own word or
- * by the origin; a program that is no browser says nothing, and cannot be made to send a request by
- * a page.
+ * Whether a page of another site may have caused a request. A browser says so, by `sec-fetch-site`
+ * or by the origin. A program that is not a browser sends neither, and no page can make it send a
+ * request.
  */
 export function isForeign({ host, origin, 'sec-fetch-site': site }: IncomingHttpHeaders): boolean {
-  // A proxy may ask by another name than the browser does, so the browser's own word goes first.
+  // A proxy may use another name than the browser, so the browser's own header takes precedence.
   if (site !== undefined) return site !== 'same-origin';
   return origin !== undefined && parseUrl(origin)?.host !== host?.toLowerCase();
 }

@@ -31,7 +31,7 @@ const WORDS = [
   'configuration options',
   'title:usage',
 ];
-const BEGINNINGS = ['re', 'npm', 'inst', 'configu', 'expre', 'node ap', 'the fun', 'plugi'];
+const PREFIXES = ['re', 'npm', 'inst', 'configu', 'expre', 'node ap', 'the fun', 'plugi'];
 const MISTYPED = ['instalation', 'exmaple', 'dependancies'];
 
 /**
@@ -115,7 +115,7 @@ async function searched(root: string): Promise<BenchRow[]> {
       for (let from = INDEXED; !isOver; from += PER_REQUEST) await push(from, false);
     })();
     const p95 = await times(WORDS, ASKED);
-    const typed = await times(BEGINNINGS, ASKED);
+    const typed = await times(PREFIXES, ASKED);
     const mistyped = await times(MISTYPED, ASKED / 10);
     isOver = true;
     await indexing;
@@ -123,7 +123,7 @@ async function searched(root: string): Promise<BenchRow[]> {
     return [
       below('embedded: index beside the text', size / (INDEXED * BYTES), 1.5, 'times'),
       below(`embedded: search ${within}`, p95, 50, 'ms'),
-      below(`embedded: beginnings of words ${within}`, typed, 30, 'ms'),
+      below(`embedded: prefixes of words ${within}`, typed, 30, 'ms'),
       below(`embedded: mistyped words ${within}`, mistyped, 200, 'ms'),
       row(
         'embedded: search with nothing else to do, p95',
@@ -132,8 +132,8 @@ async function searched(root: string): Promise<BenchRow[]> {
         'ms',
       ),
       row(
-        'embedded: beginnings with nothing else to do, p95',
-        await times(BEGINNINGS, ASKED),
+        'embedded: prefixes with nothing else to do, p95',
+        await times(PREFIXES, ASKED),
         Number.NaN,
         'ms',
       ),

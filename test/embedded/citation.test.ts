@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { LONGEST_SENTENCE, sentencesOf } from '../../src/embedded/citations.js';
-import { TEXT_PART } from '../../src/embedded/documents.js';
+import { MAX_SENTENCE_CHARS, sentencesOf } from '../../src/embedded/citations.js';
+import { TEXT_PART_BYTES } from '../../src/embedded/documents.js';
 import { answered, type Parameters, type Peer, peerdoc, peerWith, push, send } from './support.js';
 
 interface Citing {
@@ -29,7 +29,7 @@ const TWO = 'http://two.example/b.txt';
 const THREE = 'http://three.example/c.html';
 
 describe('the citations of a document', () => {
-  it('are its sentences and where else they stand, whatever lines, quotes and case they have there', async () => {
+  it('list its sentences and the documents that have them, regardless of line breaks, quotes and case', async () => {
     const shouted = KEEPERS.toUpperCase().replaceAll('"', '”').replace('WEATHER ', 'WEATHER\n   ');
     const only = 'Only here is there this rather unusual sentence of some length.';
     const peer = await peerWith({
@@ -86,7 +86,7 @@ describe('the citations of a document', () => {
     expect(citing).toMatchObject([{ url: TWO, sentences: 1 }]);
   });
 
-  it('do not take the same words in another order, or of two sentences, for the sentence', async () => {
+  it('do not include the same words in another order, or across two sentences', async () => {
     const sentence = 'The quiet harbour master counted seventeen painted boats before noon.';
     const peer = await peerWith({
       [ONE]: sentence,
@@ -98,7 +98,7 @@ describe('the citations of a document', () => {
     expect((await citation(peer, ONE)).citing.map(({ url }) => url)).toEqual(['http://h/title']);
   });
 
-  it('leave out sentences of less than 40 characters', async () => {
+  it('leave out sentences shorter than 40 characters', async () => {
     const data = `${'A'.repeat(20)} ${'b'.repeat(17)}. ${'C'.repeat(20)} ${'d'.repeat(18)}.`;
     const { sentences } = await citation(await peerWith({ [ONE]: data, [TWO]: data }), ONE);
     expect(sentences.map(({ text, appearsIn }) => [text.length, appearsIn])).toEqual([
@@ -107,7 +107,7 @@ describe('the citations of a document', () => {
     ]);
   });
 
-  it('count as similar from ch common sentences on another host, ten unless said', async () => {
+  it('call a document on another host similar from ch common sentences, 10 by default', async () => {
     const texts = Array.from(
       { length: 10 },
       (_, n) => `Sentence number${n} is about lighthouse keepers and their lamps.`,
@@ -133,7 +133,7 @@ describe('the citations of a document', () => {
     ]);
   });
 
-  it('follow a document that changed, and one that changed what it cites', async () => {
+  it('change when the document or a citing document changes', async () => {
     const peer = await peerWith({ [ONE]: BIRDS, [TWO]: BIRDS });
     await push(peer, { [TWO]: KEEPERS });
     expect((await citation(peer, ONE)).citing).toEqual([]);
@@ -143,12 +143,12 @@ describe('the citations of a document', () => {
     ]);
   });
 
-  it('are found across the parts in which a long text is kept', async () => {
+  it('are found across the parts in which a long text is stored', async () => {
     const filler = (length: number): string =>
       'a b. '.repeat(Math.ceil(length / 5)).slice(0, length);
     const long = Array.from({ length: 12 }, (_, n) => [
       `http://h/${n}`,
-      `${filler(TEXT_PART - 100 + 9 * n)} ${KEEPERS} End.`,
+      `${filler(TEXT_PART_BYTES - 100 + 9 * n)} ${KEEPERS} End.`,
     ]);
     const { sentences } = await citation(
       await peerWith({ [ONE]: KEEPERS, ...Object.fromEntries(long) }),
@@ -157,7 +157,7 @@ describe('the citations of a document', () => {
     expect(sentences[0]?.appearsIn).toHaveLength(12);
   });
 
-  it('go up to 100 documents a sentence and 1,000 sentences, and say that there is more', async () => {
+  it('are limited to 100 documents a sentence and 1,000 sentences, and say that there is more', async () => {
     const copies = Array.from({ length: 130 }, (_, n) => [`http://h${n}/`, BIRDS]);
     const book = Array.from(
       { length: 1_200 },
@@ -176,7 +176,7 @@ describe('the citations of a document', () => {
 });
 
 describe('a request for citations', () => {
-  it('for a document that is not there, or that says nonsense, is refused in the form asked for', async () => {
+  it('for a missing document, or with invalid parameters, is refused in the requested form', async () => {
     const peer = await peerWith({ [ONE]: BIRDS });
     for (const [status, queries] of [
       [404, ['url=http://nowhere.example/', 'hash=AAAAAAAAAAAA', 'hash=%22%00']],
@@ -203,7 +203,7 @@ describe('a request for citations', () => {
         }
   });
 
-  it('is answered as a page that people can read and programs as well, with nothing of the text taken for markup', async () => {
+  it('is answered as a page for people and programs, with the text escaped', async () => {
     const text = `<script>alert(1)</script> & "more" \u0001 of this in a sentence that is long enough to cite.`;
     const peer = await peerWith({ [ONE]: text, 'http://two.example/?a=1&b="<': text });
     const page = await send(peer, `/api/citation.html?url=${ONE}&ch=1`);
@@ -220,7 +220,7 @@ describe('a request for citations', () => {
     expect(json.json()).toEqual(await citation(peer, ONE));
   });
 
-  it('is answered as a page with names and paths, a way back, and a word where there is nothing', async () => {
+  it('is answered as a page with names, paths, a link back, and a word for an empty list', async () => {
     const file = 'file:///notes/green%20tea.md';
     const peer = await peerWith({ [ONE]: `${BIRDS} Short one. ${KEEPERS}`, [file]: BIRDS });
     const { urlhash } = await citation(peer, ONE);
@@ -240,7 +240,7 @@ describe('a request for citations', () => {
     expect((await send(peer, page)).status).toBe(200);
   });
 
-  it('is answered while others wait in line, and by nobody who is gone', async () => {
+  it('is answered one at a time, and stops when its client is gone', async () => {
     const book = Array.from(
       { length: 100 },
       (_, n) => `Line ${n} of a very long book about the sea and its lights.`,
@@ -290,11 +290,11 @@ describe('a text is cut into sentences', () => {
     ],
     ['without', 'Before it.\n| a | b |\n|---|:-:|\n| One. Two. | 2 |\nAfter it.\n---\nAt last.'],
     ['of another form', 'Before it.\n\na | b\n--- | ---\nOne. | 2\n\nAfter it.\n\n***\n\nAt last.'],
-  ])('that are no rows and rules of tables, in a text %s', (_, text) => {
+  ])('without rows and rules of tables, in a text %s', (_, text) => {
     expect([...sentencesOf(text)]).toEqual(['Before it.', 'After it.', 'At last.']);
   });
 
-  it('of a line that holds a bar and is no row of a table', () => {
+  it('at a line with a bar that is no row of a table', () => {
     expect([...sentencesOf('Either a | or b.\nA line after it.\n| no table')]).toEqual([
       'Either a | or b.',
       'A line after it.',
@@ -302,17 +302,17 @@ describe('a text is cut into sentences', () => {
     ]);
   });
 
-  it('that are never longer than the most, and lose nothing', () => {
+  it('of limited length, without losing text', () => {
     const words = Array.from({ length: 20_000 }, (_, n) => `word${n}`).join(' ');
     const sentences = [...sentencesOf(words)];
     expect(sentences.join(' ')).toBe(words);
-    expect(Math.max(...sentences.map((s) => s.length))).toBeLessThanOrEqual(LONGEST_SENTENCE);
+    expect(Math.max(...sentences.map((s) => s.length))).toBeLessThanOrEqual(MAX_SENTENCE_CHARS);
     const faces = [...sentencesOf('😀'.repeat(35_001))];
     expect(faces.join('')).toBe('😀'.repeat(35_001));
     expect(faces.every((face) => /^(?:😀)+$/u.test(face))).toBe(true);
   });
 
-  it('in a time that grows with its length only', () => {
+  it('in a time that is linear in its length', () => {
     const texts = [
       ' \n'.repeat(40_000),
       '. '.repeat(40_000),

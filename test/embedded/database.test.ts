@@ -1,47 +1,61 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { Database, int } from '../../src/embedded/database.js';
+import { FORMAT } from '../../src/embedded/schema.js';
 import { temporaryDirectory } from '../support/temp.js';
-import { until } from '../support/wait.js';
-import { openPeer, peerdoc, push, search } from './support.js';
+import { answered, openPeer, push } from './support.js';
 
-/** The database of a peer that knew no tables yet, with one document in it. */
-const format1 = new URL('./fixtures/format-1.sqlite.gz', import.meta.url);
-
-function olderDirectory(): string {
+/** Makes a directory with one document, one table and one shared object, in this format. */
+async function directoryOfFormat(format: number): Promise<string> {
   const dir = temporaryDirectory();
-  writeFileSync(join(dir, 'peer.sqlite'), gunzipSync(readFileSync(format1)));
+  const peer = await openPeer({ dir });
+  await push(peer, { 'http://h/kept': 'kept' });
+  await answered(peer, '/api/table_p.json', { table: 'notes', commitrow: 'x', col_a: 'kept' });
+  await peer.close();
+  const database = new Database(dir);
+  database.run(`PRAGMA user_version = ${format}`);
+  database.close();
   return dir;
 }
 
-describe('the database of an older peer', () => {
-  it('opens, is upgraded once, and keeps its documents', async () => {
-    const dir = olderDirectory();
-    for (let start = 0; start < 2; start += 1) {
-      const peer = await openPeer({ dir });
-      expect(await peerdoc(peer, 'http://h/kept')).toMatchObject({ collections: ['old'] });
-      expect((await search(peer, { query: 'older' })).total).toBe(1);
-      // By the beginning of a word, which the older peer did not index.
-      await until(
-        async () => (await search(peer, { query: 'old' })).total === 1,
-        'it is indexed anew',
-      );
-      expect(await push(peer, { 'http://h/new': 'new' })).toMatchObject({ countsuccess: 1 });
-      await peer.close();
-    }
-    const database = new Database(dir);
-    expect(int(database.row('PRAGMA user_version'), 'user_version')).toBe(4);
-    expect(int(database.row('SELECT count(*) AS n FROM tables'), 'n')).toBe(0);
+function errorOf(dir: string): unknown {
+  try {
+    new Database(dir).close();
+    return undefined;
+  } catch (error) {
+    return error;
+  }
+}
+
+describe('the database', () => {
+  it('has the format and the rows that it had when it was closed', async () => {
+    const database = new Database(await directoryOfFormat(FORMAT));
+    expect(int(database.row('PRAGMA user_version'), 'user_version')).toBe(FORMAT);
+    expect(int(database.row('SELECT count(*) AS n FROM table_rows'), 'n')).toBe(1);
     database.close();
   });
 
-  it('has the form of a new one after that', () => {
-    const [older, newer] = [new Database(olderDirectory()), new Database(temporaryDirectory())];
-    const sql = 'SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name';
-    expect(older.rows(sql)).toEqual(newer.rows(sql));
-    older.close();
-    newer.close();
+  it.each([1, FORMAT - 1])('of the older format %i is refused, and not changed', async (format) => {
+    const dir = await directoryOfFormat(format);
+    const path = join(dir, 'peer.sqlite');
+    const before = readFileSync(path);
+    expect(errorOf(dir)).toMatchObject({
+      code: 'EMBEDDED_DIR_OLDER',
+      message: expect.stringContaining(`format ${format}`),
+      hint: expect.stringMatching(/mv .*peer\.sqlite .*peer\.sqlite\.old.*verify --all --repair/),
+      details: { path, found: format, known: FORMAT },
+    });
+    expect(readFileSync(path)).toEqual(before);
+  });
+
+  it('of a newer format is refused', async () => {
+    const dir = await directoryOfFormat(FORMAT + 1);
+    expect(errorOf(dir)).toMatchObject({ code: 'EMBEDDED_DIR_NEWER' });
+  });
+
+  it('of another program is refused, and gets no tables', async () => {
+    const dir = await directoryOfFormat(0);
+    expect(errorOf(dir)).toMatchObject({ code: 'EMBEDDED_DIR_DAMAGED' });
   });
 });

@@ -21,7 +21,7 @@ const url = 'https://files.example.org/inbox/note.md';
 const PUSH = '/api/push_p.json';
 
 describe('a push', () => {
-  it('is answered per item, and shows up in peerdoc with everything that is known of it', async () => {
+  it('is answered for each item, and peerdoc shows all metadata of it', async () => {
     const peer = await openPeer();
     const data = '# Tea — notes\n\nGreen tea for two.\n';
     const before = Date.now();
@@ -52,7 +52,7 @@ describe('a push', () => {
     expect(Date.parse(shown?.loadDate ?? '')).toBeGreaterThanOrEqual(before);
   });
 
-  it('of coloured text is found by its words, and shown without the colours', async () => {
+  it('of text with terminal escape sequences is searchable, and shown without them', async () => {
     const peer = await openPeer();
     const data =
       '\x1b[31mErrorful\x1b[0m \x1b[1mdisk\x1b[m\n\x1b]8;;http://h/\x07linked\x1b]8;;\x07\n';
@@ -70,7 +70,7 @@ describe('a push', () => {
     });
   });
 
-  it('says of each item what is wrong with it, and takes the others', async () => {
+  it('reports the fault of each invalid item, and takes the others', async () => {
     const peer = await openPeer();
     const long = `http://h/${'a'.repeat(17_000)}`;
     const fields = {
@@ -112,7 +112,7 @@ describe('a push', () => {
     expect(await peerdoc(peer, 'http://h/4')).toBeUndefined();
   });
 
-  it('keeps when its file was changed, where that is told and can be', async () => {
+  it('stores the time of the last change of the file if it is given and valid', async () => {
     const peer = await openPeer();
     const changed = async (lastModified: string) => {
       await answered(peer, PUSH, { 'url-0': url, 'data-0': 'x', 'lastModified-0': lastModified });
@@ -126,7 +126,7 @@ describe('a push', () => {
     expect((await changed('+123456-01-01T00:00:00.000Z')) < '2100').toBe(true);
   });
 
-  it('without count takes the items that are there; with a count it answers for that many', async () => {
+  it('without count takes all items in the request; with a count it answers for that many', async () => {
     const peer = await openPeer();
     const items = pushForm({ 'http://h/0': 'a', 'http://h/1': 'b' });
     for (const [fields, count, countsuccess] of [
@@ -143,7 +143,7 @@ describe('a push', () => {
       });
   });
 
-  it('is taken as GET, and as multipart with fields or files, byte for byte', async () => {
+  it('is taken by GET, and as multipart with fields or files, byte for byte', async () => {
     const peer = await openPeer();
     const data = 'Grüße\r\n=&%41+😀\n';
     const headers = { authorization: basic(peer) };
@@ -164,7 +164,7 @@ describe('a push', () => {
     expect((await peerdoc(peer, 'http://h/field'))?.size).toBe(field);
   });
 
-  it('is answered as HTML with the same fields, everything escaped', async () => {
+  it('is answered as HTML with the same fields, escaped', async () => {
     const items = pushForm({
       'http://h/?a=1&b=<i>"\'': 'x',
       '<script>alert(1)</script>\u0001': 'x',
@@ -176,7 +176,7 @@ describe('a push', () => {
     expect(body).not.toContain('<script');
   });
 
-  it('keeps bytes that are not UTF-8 out', async () => {
+  it('refuses bytes that are not UTF-8', async () => {
     const peer = await openPeer();
     const headers = { authorization: basic(peer) };
     const answer = await send(peer, `${PUSH}?url-0=http://h/&data-0=%FF%FE`, { headers });
@@ -185,14 +185,14 @@ describe('a push', () => {
 });
 
 describe('peerdoc', () => {
-  it('finds a document by url in any spelling, and by urlhash', async () => {
+  it('finds a document by its URL in any spelling, and by its hash', async () => {
     const peer = await peerWith({ 'http://Example.org:80/a b': 'x' });
     const shown = await peerdoc(peer, 'http://example.org/a%20b');
     expect(shown?.url).toBe('http://example.org/a%20b');
     expect((await send(peer, `/api/peerdoc.json?urlhash=${shown?.urlhash}`)).json()).toEqual(shown);
   });
 
-  it('shows several documents at once, and says which are not there', async () => {
+  it('shows several documents at once, and names the missing ones', async () => {
     const peer = await peerWith({ 'http://h/a%20b': 'x', 'http://h/c': 'y' });
     const urls = ['http://h/none', 'http://H/a b', 'no address', '', 'http://h/c'];
     const fields = Object.fromEntries(urls.map((url, n) => [`url-${n}`, url]));
@@ -207,7 +207,7 @@ describe('peerdoc', () => {
     expect(await answered(peer, '/api/peerdoc.json', { count: '21' })).toBe(400);
   });
 
-  it('answers 404 in the form asked for, where a document is not there', async () => {
+  it('answers 404 in the requested form for a missing document', async () => {
     const peer = await openPeer();
     const json = await send(peer, '/api/peerdoc.json?url=http://h/none');
     const message = 'This document is not in the index.';
@@ -221,7 +221,7 @@ describe('peerdoc', () => {
       expect((await send(peer, `/api/peerdoc.json${query}`)).status).toBe(400);
   });
 
-  it('is readable as HTML, with the text where it is asked for', async () => {
+  it('is readable as HTML, with the text on request', async () => {
     const peer = await peerWith({ [url]: '# <b>Tea</b> & co\nmore </pre> text' });
     const html = (await send(peer, `/api/peerdoc.html?url=${url}`)).body;
     expect(html).toContain('<dt>size</dt><dd>34</dd>');
@@ -265,7 +265,7 @@ describe('an HTML document', () => {
   const html = `<!DOCTYPE html><html><head><title>Tea &amp; Cake</title><style>p{color:red}</style></head>
     <body><h1>Menu</h1><p>Green <b>t</b>ea &mdash; 3&nbsp;€</p><script>alert("x")</script><p>Cake</p></body></html>`;
 
-  it('is read as text with its title, without scripts and styles, known by its name or beginning', () => {
+  it('is read as text with its title, without scripts and styles, recognised by name or first bytes', () => {
     expect(read('http://h/page', html)).toEqual({
       title: 'Tea & Cake',
       text: 'Menu\nGreen tea — 3\u00a0€\nCake',
@@ -274,7 +274,7 @@ describe('an HTML document', () => {
     expect(read('http://h/x.txt', 'if (a <b> c) <p>').text).toBe('if (a <b> c) <p>');
   });
 
-  it('takes no longer for hundreds of thousands of elements that are never closed', async () => {
+  it('with hundreds of thousands of unclosed elements takes linear time', async () => {
     const reading = () => {
       const { title, text } = read(
         'http://h/x.html',
@@ -287,7 +287,7 @@ describe('an HTML document', () => {
 });
 
 describe('a URL', () => {
-  it('has one normal form and from it a hash of 12 characters', () => {
+  it('has one normal form, and a hash of 12 characters from it', () => {
     expect(normaliseUrl('HTTP://Example.ORG:80/a b#part')).toBe('http://example.org/a%20b');
     const [one, other] = ['http://example.org/', 'http://example.org/a'].map((text) =>
       urlHash(normaliseUrl(text)),
@@ -303,7 +303,7 @@ describe('a URL', () => {
     'javascript:alert(1)',
     'javascript://x/%0aalert(1)',
     `https://h/${'a'.repeat(17_000)}`,
-  ])('that is none is refused with the reason (%#)', (url) =>
+  ])('that is invalid is refused with the reason (%#)', (url) =>
     expect(() => normaliseUrl(url)).toThrow(/^The URL /),
   );
 });
@@ -311,7 +311,7 @@ describe('a URL', () => {
 describe('an urlencoded body', () => {
   const LIMITS = { body: 32_000_000, fields: 100 };
 
-  /** What is read where the text comes in pieces of so many bytes. */
+  /** Reads a form that arrives in pieces of this size. */
   async function read(text: string, piece = 65_536): Promise<[string, string][]> {
     const form = new Form(LIMITS);
     const bytes = Buffer.from(text);
@@ -331,7 +331,7 @@ describe('an urlencoded body', () => {
   const odd = fc.constantFrom('%', '4', 'f', 'g', '&', '=', '+', 'a');
   const nonsense = fc.string({ unit: odd, maxLength: 20 });
 
-  it('is read as URLSearchParams reads it, however it is cut; no name comes twice', async () => {
+  it('is read as URLSearchParams reads it, however it is split; a repeated name is refused', async () => {
     const piece = fc.integer({ min: 1, max: 30 });
     const isReadRight = fc.asyncProperty(
       fc.oneof(encoded, nonsense),
@@ -347,7 +347,7 @@ describe('an urlencoded body', () => {
     await fc.assert(isReadRight, { numRuns: 1_000 });
   });
 
-  it('of nothing but separators holds nobody up', async () => {
+  it('of nothing but separators takes linear time', async () => {
     const reading = async () => expect(await read('&'.repeat(16_000_000))).toEqual([]);
     expect(await cpuMs(reading)).toBeLessThan(5_000);
   });

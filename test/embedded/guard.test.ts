@@ -19,7 +19,7 @@ const HTML = 'text/html; charset=utf-8';
 const JSON_TYPE = 'application/json; charset=utf-8';
 
 describe('the pages of the administrator', () => {
-  it('ask everybody to sign in, also on loopback, also where there is no such page', async () => {
+  it('require credentials, also on loopback and for addresses without a page', async () => {
     const peer = await openPeer();
     const apis = ['push_p.json', 'push%5Fp.json', 'nope_p.xml', 'table_p.json?table=t&commitrow=1'];
     for (const path of [...apis.map((name) => `/api/${name}`), '/Tables_p.html']) {
@@ -32,7 +32,7 @@ describe('the pages of the administrator', () => {
     expect((await ask(peer, '/api/nope_p.xml')).status).toBe(404);
   });
 
-  it('open to the right user and password alone, also while somebody guesses, who is slowed down', async () => {
+  it('open only to the right user and password, and slow down guessing without delaying the right one', async () => {
     const peer = await openPeer();
     const statusOf = async (authorization: string) =>
       (await send(peer, '/api/push_p.json', { headers: { authorization } })).status;
@@ -49,7 +49,7 @@ describe('the pages of the administrator', () => {
     expect(await statusOf(`Digest username="admin", response="${'0'.repeat(32)}"`)).toBe(401);
   });
 
-  it('are not changed by a page of another site, even with the password', async () => {
+  it('cannot be changed by a page of another site, even with the password', async () => {
     const peer = await openPeer();
     const push = '/api/push_p.json?url-0=http://h/&data-0=x';
     const from = (headers: Record<string, string>) => ask(peer, push, {}, headers);
@@ -63,7 +63,7 @@ describe('the pages of the administrator', () => {
     expect((await from({ origin: peer.url })).status).toBe(200);
   });
 
-  it('are all pages, where that is asked for', async () => {
+  it('include all pages if requireAuth is set', async () => {
     const peer = await openPeer({ requireAuthEverywhere: true });
     for (const path of ['/', '/search.json', '/api/peerdoc.json?url=http://h/', '/nope']) {
       expect((await send(peer, path)).status).toBe(401);
@@ -75,7 +75,7 @@ describe('the pages of the administrator', () => {
 });
 
 describe('a request', () => {
-  it('for another host is refused, which keeps rebound names out', async () => {
+  it('for another host is refused, as protection from DNS rebinding', async () => {
     const peer = await openPeer();
     const { port } = new URL(peer.url);
     const statusOf = async (host: string) => [
@@ -93,7 +93,7 @@ describe('a request', () => {
       expect(await statusOf(name)).toEqual([name, 200]);
   });
 
-  it('is answered also after the listener failed to take another', async () => {
+  it('is answered also after the listener failed to accept a connection', async () => {
     const listen = vi.spyOn(Server.prototype, 'listen');
     const peer = await openPeer();
     const [server] = listen.mock.contexts as Server[];
@@ -102,7 +102,7 @@ describe('a request', () => {
     expect((await send(peer, '/')).status).toBe(200);
   });
 
-  it('has every answer guarded against what browsers may be made to do', async () => {
+  it('gets the security headers with every answer', async () => {
     const peer = await openPeer();
     for (const path of ['/', '/nope', '/search.json', '/api/push_p.html'])
       expect((await send(peer, path)).headers).toMatchObject({
@@ -115,7 +115,7 @@ describe('a request', () => {
       });
   });
 
-  it('to an endpoint is answered in JSON where that is preferred, whatever the end of its address says', async () => {
+  it('to an endpoint is answered in JSON if Accept prefers it, whatever the extension of its address', async () => {
     const peer = await openPeer();
     const typeOf = async (path: string, accept: string) =>
       (await ask(peer, path, {}, { accept })).headers['content-type'];
@@ -133,7 +133,7 @@ describe('a request', () => {
     expect(found.json()).toMatchObject({ query: 'x', total: 0 });
   });
 
-  it('for nothing there is, or by a wrong method, is told so in the form asked for', async () => {
+  it('for an unknown address, or with a wrong method, is refused in the requested form', async () => {
     const peer = await openPeer();
     const hidden = [
       '/../../etc/passwd',
@@ -163,7 +163,7 @@ describe('a request', () => {
     [`${'n'.repeat(300)}=1`, /name is longer/],
     [`${'n'.repeat(3_000)}=1`, /name is longer/],
     [Array.from({ length: 40_011 }, (_, n) => `x${n}=1`).join('&'), /more than 40010 parameters/],
-  ])('that makes no sense is refused with the reason (%#)', async (body, reason) => {
+  ])('with invalid parameters is refused with the reason (%#)', async (body, reason) => {
     const answer = await ask(await openPeer(), '/api/push_p.json', new URLSearchParams(body));
     expect([answer.status, answer.json().message]).toEqual([400, expect.stringMatching(reason)]);
   });
@@ -175,7 +175,7 @@ describe('a request', () => {
     [415, FORM['content-type'], { 'content-encoding': 'gzip' }],
     [400, 'multipart/form-data; boundary=', {}],
     [400, 'multipart/form-data; boundary=xx', {}],
-  ])('with a body that cannot be read is refused with %d (%s %j)', async (status, type, more) => {
+  ])('with an unreadable body is refused with %d (%s %j)', async (status, type, more) => {
     const peer = await openPeer();
     const headers = { authorization: basic(peer), 'content-type': type, ...more };
     const body = '--xx\r\nContent-Disposition: form-data; name="data-0"\r\n\r\nhalf of it';
@@ -183,7 +183,7 @@ describe('a request', () => {
     expect([answer.status, answer.json().status]).toEqual([status, status]);
   });
 
-  it('that is no HTTP, or has too large a head, is answered and cut', async () => {
+  it('that is not HTTP, or has too large a head, is answered, and its connection is closed', async () => {
     const peer = await openPeer();
     expect(await rawRequest(peer, 'nonsense\r\n\r\n')).toMatch(/^HTTP\/1\.1 400 /);
     const large = `GET / HTTP/1.1\r\nX: ${'x'.repeat(70_000)}\r\n\r\n`;
@@ -196,8 +196,8 @@ describe('a request', () => {
 
 const POST = 'POST /api/peerdoc.json HTTP/1.1\r\nHost: localhost\r\n';
 
-describe('a request that is not whole', () => {
-  it('in time is answered or not, and its connection ends', async () => {
+describe('an incomplete request', () => {
+  it('ends with its connection after the time limit', async () => {
     const peer = await openPeer({ timeouts: { headers: 200, idle: 400, drain: 200 } });
     expect(await rawRequest(peer, 'GET / HTT')).toMatch(/^HTTP\/1\.1 408 /);
     const half = `${POST}Content-Type: ${FORM['content-type']}\r\nContent-Length: 100\r\n\r\nurl=`;
@@ -213,7 +213,7 @@ describe('a request that is not whole', () => {
       `${POST.replace('peerdoc', 'push_p')}Content-Length: 1000000\r\n\r\n`,
       /^\S+ 401 /,
     ],
-  ])('ends, also where its client goes on with its %s', async (_, half, answer) => {
+  ])('ends, even if its client continues with its %s', async (_, half, answer) => {
     const peer = await openPeer({ timeouts: { headers: 200, drain: 200 } });
     const connection = new Connection(peer, half);
     await until(() => {
@@ -237,7 +237,7 @@ describe('a request that is not whole', () => {
     },
   );
 
-  it('may take long for its body as long as that goes on', async () => {
+  it('may take long for its body while bytes arrive', async () => {
     const peer = await openPeer({ timeouts: { headers: 1_000, idle: 2_000 } });
     const [begin, piece] = ['url-0=http://h/long&data-0=', 'x'.repeat(70_000)];
     const length = `Content-Length: ${begin.length + 9 * piece.length}\r\nConnection: close\r\n`;
@@ -251,7 +251,7 @@ describe('a request that is not whole', () => {
     expect(await closed).toMatch(/^HTTP\/1\.1 200 /);
   });
 
-  it('and is broken off leaves nothing behind', async () => {
+  it('that is aborted leaves nothing behind', async () => {
     const peer = await openPeer();
     const head = `POST /api/push_p.json HTTP/1.1\r\nHost: localhost\r\nAuthorization: ${basic(peer)}\r\n`;
     const half = `Content-Type: ${FORM['content-type']}\r\nContent-Length: 60000000\r\n\r\nurl-0=http://h/&data-0=half`;
@@ -272,7 +272,7 @@ describe('a body over the limit', () => {
   const headOf = (peer: Parameters<typeof basic>[0]) =>
     `POST /api/push_p.json HTTP/1.1\r\nHost: localhost\r\nAuthorization: ${basic(peer)}\r\n`;
 
-  it('is refused with 413 by its declared length, before any of it is read', async () => {
+  it('is refused with 413 by its declared length, before it is read', async () => {
     const peer = await openPeer({ maxBody });
     const answer = await rawRequest(
       peer,
@@ -309,7 +309,7 @@ describe('a body over the limit', () => {
     },
   );
 
-  it('is read on, so that a client that only listens when it has sent all gets the answer', async () => {
+  it('is discarded to its end, so that a client that reads only afterwards gets the answer', async () => {
     const peer = await openPeer({ maxBody });
     const body = 'a'.repeat(30_000_000);
     const next = 'GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n';
@@ -317,7 +317,7 @@ describe('a body over the limit', () => {
     expect(await rawRequest(peer, text)).toMatch(/^HTTP\/1\.1 413 /);
   });
 
-  it('does not hold for one that just fits; it is small for pages that only answer questions', async () => {
+  it('does not include the limit itself, and is small for requests that only read', async () => {
     const peer = await openPeer({ maxBody });
     const post = (path: string, body: string) =>
       send(peer, path, { method: 'POST', headers: { ...FORM, authorization: basic(peer) }, body });
@@ -329,7 +329,7 @@ describe('a body over the limit', () => {
     );
   });
 
-  it('is not the sum of those that come at once, which are taken one after the other', async () => {
+  it('is not the sum of simultaneous bodies, which are read one after the other', async () => {
     const peer = await openPeer({ maxBody: 2_000_000 });
     const pushes = Array.from({ length: 4 }, (_, n) =>
       push(peer, { [`http://h/${n}`]: `${n} `.padEnd(1_800_000, 'a ') }),

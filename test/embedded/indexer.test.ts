@@ -1,10 +1,12 @@
+import { copyFileSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { type NormalUrl, normaliseUrl } from '../../src/embedded/content.js';
 import { Database, int } from '../../src/embedded/database.js';
 import { DocumentStore } from '../../src/embedded/documents.js';
+import { findDocuments } from '../../src/embedded/find.js';
 import { Indexer } from '../../src/embedded/indexer.js';
-import { findDocuments } from '../../src/embedded/query.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { afterwards } from '../support/afterwards.js';
 import { FakeClock } from '../support/fake-clock.js';
@@ -13,7 +15,8 @@ import { temporaryDirectory } from '../support/temp.js';
 const url = (n: number | string): NormalUrl => normaliseUrl(`http://h/${n}.txt`);
 
 function setUp(clock = new FakeClock()) {
-  const database = new Database(temporaryDirectory());
+  const dir = temporaryDirectory();
+  const database = new Database(dir);
   afterwards('test', () => database.close());
   const documents = new DocumentStore(database);
   const errors: string[] = [];
@@ -21,10 +24,10 @@ function setUp(clock = new FakeClock()) {
   const indexer = new Indexer({ database, documents, clock, log });
   const index = (n: number | string, data: string, collections = ['c']) =>
     indexer.index([{ url: url(n), collections, loadDate: clock.now(), data: Buffer.from(data) }]);
-  return { clock, database, documents, indexer, errors, index };
+  return { dir, clock, database, documents, indexer, errors, index };
 }
 
-it('a document keeps the time of its last change when it is pushed again unchanged', async () => {
+it('a document that is pushed again unchanged keeps the time of its last change', async () => {
   const { clock, documents, index } = setUp();
   await index(1, 'same', ['a', 'b']);
   const before = documents.find('url', url(1));
@@ -40,7 +43,38 @@ it('a document keeps the time of its last change when it is pushed again unchang
   expect(documents.find('url', url(1))?.lastModified).toBe(loadDate + 10_000);
 });
 
-it('a document that cannot be indexed keeps no others out, and is told', async () => {
+it('a document that is pushed again changed is indexed once, by its new words', async () => {
+  const { database, documents, index } = setUp();
+  await index(1, 'green tea');
+  await index(1, 'black tea');
+  const found = (query: string) => {
+    const request = { query, collection: '', offset: 0, limit: 10 };
+    const result = findDocuments(request, { database, documents });
+    return [result.total, result.found.length, result.corrected];
+  };
+  expect(found('tea ')).toEqual([1, 1, undefined]);
+  expect(found('black ')).toEqual([1, 1, undefined]);
+  expect(found('green ')).toEqual([0, 0, undefined]);
+  expect(found('gre')).toEqual([0, 0, undefined]);
+  const sql = "SELECT doc FROM vocabulary WHERE term = 'tea'";
+  expect(int(database.row(sql), 'doc')).toBe(1);
+  expect(documents.count('documents')).toBe(1);
+});
+
+it('a document is on disk when it is answered as indexed: a crash at that moment loses nothing', async () => {
+  const { dir, index } = setUp();
+  for (const n of [1, 2]) expect(await index(n, 'green tea')).toEqual([true]);
+  // The files as a crash would leave them: without a commit or a checkpoint at the end.
+  const crashed = temporaryDirectory();
+  for (const name of readdirSync(dir).filter((each) => /^peer\.sqlite(-wal)?$/.test(each)))
+    copyFileSync(join(dir, name), join(crashed, name));
+  const database = new Database(crashed);
+  const documents = new DocumentStore(database);
+  for (const n of [1, 2]) expect(documents.find('url', url(n))).toBeDefined();
+  database.close();
+});
+
+it('a document that cannot be indexed is logged, and does not affect others', async () => {
   const { documents, indexer, errors } = setUp();
   const good = { url: url('good'), collections: ['c'], loadDate: 1, data: Buffer.from('x') };
   // A collection that is no text stands for whatever may go wrong half-way through one document.
@@ -50,7 +84,7 @@ it('a document that cannot be indexed keeps no others out, and is told', async (
   expect([documents.find('url', url('bad')), documents.count('documents')]).toEqual([undefined, 1]);
 });
 
-it('others have their turns between documents that take long, and after a stop no more are indexed', async () => {
+it('the event loop runs between long documents, and after a stop no more are indexed', async () => {
   const clock = new FakeClock();
   let looks = 0;
   // Every look at it costs 10 ms, so that each document fills a slice.
@@ -70,10 +104,10 @@ it('others have their turns between documents that take long, and after a stop n
   expect(documents.count('documents')).toBeLessThan(10);
 });
 
-it('the index stays in few pieces, as each transaction merges some', async () => {
+it('the index has few segments, because each transaction merges some', async () => {
   const { database, index } = setUp();
   const pieces = () =>
-    ['words', 'beginnings'].map((table) => {
+    ['words', 'prefixes'].map((table) => {
       const sql = `SELECT count(DISTINCT id >> 37) AS n FROM ${table}_data WHERE id > 10`;
       return int(database.row(sql), 'n');
     });
@@ -81,49 +115,4 @@ it('the index stays in few pieces, as each transaction merges some', async () =>
     await index(n, `word${n}`);
     expect(Math.max(...pieces())).toBeLessThan(10);
   }
-});
-
-it('what an older peer had accepted and not yet indexed is indexed', async () => {
-  const { database, documents, indexer } = setUp();
-  const sql =
-    "INSERT INTO queue (url, collections, load_date, data) VALUES (?, '[\"c\"]', 7, x'41')";
-  for (const n of [1, 2]) database.run(sql, url(n));
-  await indexer.renew();
-  expect(documents.find('url', url(2))).toMatchObject({
-    collections: ['c'],
-    loadDate: 7,
-    words: 1,
-  });
-  expect([documents.count('documents'), documents.firstQueued()]).toEqual([2, undefined]);
-});
-
-it('what an older peer indexed is found by the beginnings of its words before it is made anew', async () => {
-  const { database, documents, index } = setUp();
-  await index(1, '# Green tea\n\nwith wooden spoons');
-  const last = documents.find('url', url(1))?.id ?? 0;
-  database.run('DELETE FROM beginnings');
-  database.run("INSERT INTO tally VALUES ('to renew', ?)", last);
-  await index(2, '# Green tea\n\nwith wooden spoons');
-  for (const query of ['wood', 'wo', 'tea', 'title:gree', 'green-te', 'wooden spoo', 'tea -wine*'])
-    expect([query, totalOf(query)]).toEqual([query, 2]);
-  expect(totalOf('tea -wo*')).toBe(0);
-
-  function totalOf(query: string): number {
-    const request = { query, collection: '', offset: 0, limit: 10 };
-    const { found, total } = findDocuments(request, { database, documents });
-    expect(found).toHaveLength(total);
-    return total;
-  }
-});
-
-it('nothing is made anew, or told, after a stop', async () => {
-  const { clock, database, errors, index, indexer } = setUp();
-  for (const n of [1, 2]) await index(n, 'x');
-  database.run("INSERT INTO tally VALUES ('to renew', 2)");
-  const renewed = indexer.renew();
-  indexer.stop();
-  database.close();
-  await clock.advance(100);
-  await renewed;
-  expect(errors).toEqual([]);
 });

@@ -17,15 +17,9 @@ import { createServer } from 'node:net';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
-import { inflateRawSync } from 'node:zlib';
 import sqlite from 'node-sqlite3-wasm';
 import { describe, expect, it } from 'vitest';
-import { Database, int } from '../../src/embedded/database.js';
-import { DocumentStore } from '../../src/embedded/documents.js';
 import type { EmbeddedPeer } from '../../src/embedded/embedded-peer.js';
-import { Indexer } from '../../src/embedded/indexer.js';
-import { findDocuments } from '../../src/embedded/query.js';
-import { systemClock } from '../../src/lib/clock.js';
 import type { PeersyncError } from '../../src/lib/errors.js';
 import { type Logger, silentLogger } from '../../src/lib/logger.js';
 import { PeerClient } from '../../src/peer/client.js';
@@ -80,21 +74,6 @@ async function spawnPeer(dir: string) {
   return { ...ready, kill };
 }
 
-/** As the peer before the present one kept it. */
-function makeFormat2(dir: string): void {
-  const database = new Database(dir);
-  for (const { document = null, part = null, body } of database.rows('SELECT * FROM texts')) {
-    const sql = 'UPDATE texts SET body = ? WHERE document = ? AND part = ?';
-    database.run(sql, inflateRawSync(body as Uint8Array), document, part);
-  }
-  for (const table of ['vocabulary', 'beginnings']) database.run(`DROP TABLE ${table}`);
-  for (const column of ['author', 'date', 'language'])
-    database.run(`ALTER TABLE documents DROP COLUMN ${column}`);
-  database.run('ALTER TABLE texts DROP COLUMN deflated');
-  database.run('PRAGMA user_version = 2');
-  database.close();
-}
-
 /** Why it does not start in a directory. */
 async function failure(dir: string, options = {}): Promise<Partial<PeersyncError>> {
   return await start(dir, options).then(
@@ -104,7 +83,7 @@ async function failure(dir: string, options = {}): Promise<Partial<PeersyncError
 }
 
 describe('an embedded peer', () => {
-  it('starts, answers, tells its password, and keeps both over a restart', async () => {
+  it('starts, answers, returns its password, and keeps documents and password across a restart', async () => {
     const dir = join(temporaryDirectory(), 'made', 'for it');
     const first = await start(dir);
     expect(first.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
@@ -120,7 +99,7 @@ describe('an embedded peer', () => {
     expect(statSync(dir).mode & 0o777).toBe(0o700);
   });
 
-  it('is reached by a socket that only its user enters, also by a long path and after it was killed', async () => {
+  it('is reachable by a socket in a private directory, also with a long path and after a kill', async () => {
     const dir = join(temporaryDirectory(), 'x'.repeat(150));
     await (await spawnPeer(dir)).kill();
     expect(existsSync(join(dir, 'local', 'socket'))).toBe(true);
@@ -140,7 +119,7 @@ describe('an embedded peer', () => {
     expect(existsSync(join(dir, 'local'))).toBe(false);
   });
 
-  it('lets what is asked by its socket end before it closes', async () => {
+  it('finishes requests on its socket before it closes', async () => {
     const peer = await start(temporaryDirectory());
     const body = 'url-0=http://h/&collection-0=c&data-0=slow';
     const headers = { ...FORM, authorization: basic(peer), 'content-length': body.length };
@@ -165,7 +144,7 @@ describe('an embedded peer', () => {
     await closed;
   });
 
-  it('goes on with its port, and says so, where a link is in the place of its socket', async () => {
+  it('uses only its port, and logs a warning, if a link stands in place of its socket', async () => {
     const [dir, other] = [temporaryDirectory(), temporaryDirectory()];
     symlinkSync(other, join(dir, 'local'));
     const warnings: string[] = [];
@@ -182,7 +161,7 @@ describe('an embedded peer', () => {
     expect((await send(peer, '/')).status).toBe(200);
   });
 
-  it('takes the password its owner wrote, warns where others can read it, and refuses a poor one', async () => {
+  it('takes the password that its owner wrote, warns if others can read it, and refuses a weak one', async () => {
     const dir = temporaryDirectory();
     const path = join(dir, 'admin-password');
     writeFileSync(path, 'my own password\n', { mode: 0o644 });
@@ -237,7 +216,7 @@ describe('an embedded peer', () => {
     },
   );
 
-  it('keeps a second one out of its directory, and lets it in afterwards', async () => {
+  it('keeps a second peer out of its directory until it is closed', async () => {
     const dir = temporaryDirectory();
     const first = await start(dir);
     expect(await failure(dir)).toMatchObject({
@@ -252,11 +231,11 @@ describe('an embedded peer', () => {
     expect(await failure(dir)).toMatchObject({
       code: 'EMBEDDED_DIR_LOCKED_ELSEWHERE',
       message: expect.stringContaining(`on not-${hostname()}, since `),
-      hint: expect.stringContaining('a minute at the most'),
+      hint: expect.stringContaining('a minute at most'),
     });
   });
 
-  it('lets exactly one of many in, also after a dead one', async () => {
+  it('lets exactly one of many peers in, also after a dead one', async () => {
     const dir = temporaryDirectory();
     await (await spawnPeer(dir)).kill();
     const outcomes = await Promise.all(Array.from({ length: 12 }, () => failure(dir)));
@@ -264,7 +243,7 @@ describe('an embedded peer', () => {
     expect(codes).toEqual([...Array(11).fill('EMBEDDED_DIR_LOCKED'), 'it started']);
   });
 
-  it('says which port is taken, and by what setting to change it', async () => {
+  it('names a port that is in use, and the setting that changes it', async () => {
     const other = createServer().listen(0, '127.0.0.1');
     await until(() => other.listening, 'listening');
     const { port } = other.address() as { port: number };
@@ -277,14 +256,14 @@ describe('an embedded peer', () => {
     other.close();
   });
 
-  it('says what is wrong with its directory', async () => {
+  it('reports a directory that it cannot write', async () => {
     const dir = temporaryDirectory();
     writeFileSync(join(dir, 'file'), '');
     for (const path of ['file', 'file/below'])
       expect(await failure(join(dir, path))).toMatchObject({ code: 'EMBEDDED_DIR_UNWRITABLE' });
   });
 
-  it('does not start on a database that is damaged or of a newer peersync, and leaves it as it is', async () => {
+  it('does not start on a database that is damaged or of a newer peersync, and does not change it', async () => {
     const dir = temporaryDirectory();
     const path = join(dir, 'peer.sqlite');
     writeFileSync(path, 'this is no database at all '.repeat(200));
@@ -301,7 +280,7 @@ describe('an embedded peer', () => {
     expect(await failure(newer)).toMatchObject({ code: 'EMBEDDED_DIR_NEWER' });
   });
 
-  it('loses nothing that it accepted, killed at any moment', async () => {
+  it('loses nothing that it accepted, whenever it is killed', async () => {
     const dir = temporaryDirectory();
     const accepted = new Set<number>();
     const [kept, deleted] = [new Map<string, string>(), new Set<string>()];
@@ -355,46 +334,7 @@ describe('an embedded peer', () => {
     database.close();
   }, 120_000);
 
-  it('finds what an older peer indexed, makes its index anew, and goes on with that after a kill', async () => {
-    const dir = temporaryDirectory();
-    const peer = await start(dir);
-    const documents = Array.from({ length: 150 }, (_, n) => [
-      `http://h/${n}`,
-      `heading\n\nbeginning${n}`,
-    ]);
-    await push(peer, Object.fromEntries(documents));
-    await peer.close();
-    makeFormat2(dir);
-    const changedAt = () => statSync(join(dir, 'peer.sqlite-wal')).mtimeMs;
-    const left = [150];
-    for (let run = 0; run < 2; run += 1) {
-      const old = await spawnPeer(dir);
-      const before = changedAt();
-      for (const query of ['be', 'begi', 'beginning149 head'])
-        expect((await search(old, { query })).total, query).toBe(query.length > 4 ? 1 : 150);
-      await until(() => changedAt() > before, 'some are made anew');
-      await old.kill();
-      const database = new Database(dir);
-      left.push(int(database.row("SELECT value FROM tally WHERE name = 'to renew'"), 'value'));
-      database.close();
-    }
-    const [all = 0, some = 0, few = 0] = left;
-    expect([some < all, few < some, few >= 0]).toEqual([true, true, true]);
-    const database = new Database(dir);
-    const store = new DocumentStore(database);
-    await new Indexer({
-      database,
-      documents: store,
-      clock: systemClock,
-      log: silentLogger,
-    }).renew();
-    expect(store.nextToRenew()).toBeUndefined();
-    const request = { query: 'begi', collection: '', offset: 0, limit: 1 };
-    expect(findDocuments(request, { database, documents: store }).total).toBe(150);
-    database.close();
-  });
-
-  it('tells of a disk that is full, accepts nothing meanwhile, and goes on when there is room', async (context) => {
+  it('reports a full disk, accepts nothing meanwhile, and continues when there is space', async (context) => {
     const dir = join(temporaryDirectory(), 'small');
     mkdirSync(dir);
     const run = (command: string, ...args: string[]) =>

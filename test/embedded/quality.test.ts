@@ -15,7 +15,7 @@ const queries = readFileSync(new URL('./fixtures/queries.txt', import.meta.url),
  */
 const MISSED = 3;
 
-it('what people look for in the Markdown files of node_modules comes first', async () => {
+it('the expected results come first for queries on the Markdown files of node_modules', async () => {
   const peer = await openPeer();
   const files = readdirSync(MODULES, { recursive: true, encoding: 'utf8' })
     .filter((file) => /\.md$/i.test(file))

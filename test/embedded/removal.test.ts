@@ -5,7 +5,7 @@ const REMOVE = '/api/remove_p.json';
 const [a, b] = ['https://files.example.org/a.md', 'https://files.example.org/b.md'];
 
 describe('a removal', () => {
-  it('takes documents out of the index, their words, counts and collections, and no others', async () => {
+  it('removes documents with their words, counts and collections, and no others', async () => {
     const peer = await peerWith({ [a]: 'green tea', [b]: 'green coffee' });
     expect(
       await answered(peer, REMOVE, { 'url-0': a, 'url-1': 'https://nobody.example.org/' }),
@@ -20,7 +20,7 @@ describe('a removal', () => {
     expect((await search(peer, { query: '' })).total).toBe(1);
   });
 
-  it('holds until the document is pushed again', async () => {
+  it('lasts until the document is pushed again', async () => {
     const peer = await peerWith({ [a]: 'first' });
     await answered(peer, REMOVE, { 'url-0': a });
     expect(await peerdoc(peer, a)).toBeUndefined();
@@ -28,7 +28,7 @@ describe('a removal', () => {
     expect(await peerdoc(peer, a)).toMatchObject({ size: 5 });
   });
 
-  it('is made by the administrator alone, by POST alone, and not from a page of another site', async () => {
+  it('needs the administrator and POST, and is refused to a page of another site', async () => {
     const peer = await peerWith({ [a]: 'green tea' });
     const path = `${REMOVE}?url-0=${encodeURIComponent(a)}`;
     expect((await send(peer, path, { method: 'POST' })).status).toBe(401);

@@ -4,17 +4,18 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { normaliseUrl } from '../../src/embedded/content.js';
 import { Database } from '../../src/embedded/database.js';
 import { DocumentStore } from '../../src/embedded/documents.js';
+import { findDocuments } from '../../src/embedded/find.js';
 import { Site } from '../../src/embedded/markup.js';
 import type { PeerInstance } from '../../src/embedded/peer-instance.js';
-import { findDocuments, parseQuery } from '../../src/embedded/query.js';
-import { bodyOf, marked, snippetAt, snippetOf } from '../../src/embedded/search.js';
+import { parseQuery } from '../../src/embedded/query.js';
+import { bodyOf, highlighted, snippetAt, snippetOf } from '../../src/embedded/snippets.js';
 import { countWords, fold, indexable, placedWords, wordsOf } from '../../src/embedded/words.js';
 import { cpuMs } from '../support/cpu.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { openPeer, type Parameters, peerdoc, peerWith, push, search, send } from './support.js';
 
 describe('a search', () => {
-  it('finds words whatever their case, accents and script, and phrases in their order', async () => {
+  it('finds words regardless of case and accents, in any script, and phrases in their order', async () => {
     const peer = await peerWith({
       'http://h/1': 'Die Größe der Straße in Köln, Fuß\u00adball',
       'http://h/2': '検索エンジンと文書 한국어 문서',
@@ -38,7 +39,7 @@ describe('a search', () => {
     }
   });
 
-  it('shows where the words stand, marked on the page and plain in JSON', async () => {
+  it('shows the text around the words, highlighted on the page and plain in JSON', async () => {
     const peer = await openPeer();
     const data = `${'filler '.repeat(60)} the <b>Größe</b> & more ${'filler '.repeat(60)}`;
     await push(peer, { 'http://h/1': data }, { collection: '<i>c</i>' });
@@ -59,7 +60,7 @@ describe('a search', () => {
       expect(page).toContain(shown);
   });
 
-  it('tells on the page how to ask, only where nothing is found', async () => {
+  it('shows help on the page only if nothing is found', async () => {
     const peer = await peerWith({ 'http://h/1': 'tea', 'http://h/2': 'tea' });
     const page = async (query: string) => (await send(peer, `/?query=${query}`)).body;
     const help = /<code>"two words"<\/code>.*<code>-word<\/code>.*<code>title:word<\/code>/;
@@ -68,13 +69,13 @@ describe('a search', () => {
     expect(await page('tea')).toContain('>1–2 of 2 results<');
   });
 
-  it('finds the snippet of a word that stands far inside', async () => {
+  it('finds the snippet of a word far inside a text', async () => {
     const far = 'filler '.repeat(20_000);
     const peer = await peerWith({ 'http://h/1': `${far}needle ${far}` });
     expect((await search(peer, { query: 'needle' })).items[0]?.snippet).toContain('needle');
   });
 
-  it('survives whatever is typed', async () => {
+  it('answers any input', async () => {
     const peer = await peerWith({ 'http://h/1': 'a b x' });
     const words = '" "" "a a"b * a* ( NOT title:x NEAR(a {a} ^a -a 😀 % a+b'.split(' ');
     const odd = [
@@ -92,14 +93,14 @@ describe('a search', () => {
     expect((await search(peer, { query: 'x' })).total).toBe(1);
   });
 
-  it('never shows what was typed as markup, nor a link that would run a script', async () => {
+  it('escapes the query and the documents, and has no link that would run a script', async () => {
     const peer = await peerWith({ 'smb://host/share/x.txt': 'tea' });
     const typed = { query: '"><script>alert(1)</script>', collection: '\'"><img src=x>' };
     expect((await send(peer, `/?${new URLSearchParams(typed)}`)).body).not.toMatch(/<script|<img/);
     expect((await send(peer, '/?query=tea')).body).not.toContain('href="smb:');
   });
 
-  it('leads to the page of a document: its text with the words marked, what it tells of itself, where it is from', async () => {
+  it('links to the page of a document: its text with highlights, its metadata and its origin', async () => {
     const text = '<p>Grüner Tee &lt;script&gt; hot</p>';
     const data = `<!doctype html><html lang="de"><title><b>Tee</title><meta name="author" content="A <i>"><meta name="date" content="2024-05-01">${text}`;
     const urls = ['http://h/%3Cb%3E.html?a=%22', 'file:///notes/a%20b.html', 'smb://host/tea.html'];
@@ -130,7 +131,7 @@ describe('a search', () => {
     expect((await send(peer, '/document?urlhash=none')).status).toBe(404);
   });
 
-  it('shows a long text a part at a time', async () => {
+  it('shows a long text in parts', async () => {
     const peer = await peerWith({ 'http://h/1': `first ${'filler '.repeat(20_000)} last` });
     const partOf = async (part: number) =>
       (await send(peer, `/document?url=http://h/1&part=${part}`)).body;
@@ -138,7 +139,7 @@ describe('a search', () => {
     expect(await partOf(2)).toMatch(/part=1">← Text before.*last|last.*part=1">← Text before/s);
   });
 
-  it('refuses pages that make no sense', async () => {
+  it('refuses invalid offsets and limits', async () => {
     const peer = await openPeer();
     for (const path of [
       '/?offset=-1',
@@ -166,14 +167,14 @@ describe('a peer with 3,000 documents', () => {
       }
   });
 
-  it('finds each by a word of its own', async () => {
+  it('finds each document by a unique word', async () => {
     for (let n = 0; n < 3_000; n += 37) {
       const { total, items } = await search(peer, { query: `"unique${n}"` });
       expect([total, items[0]?.url]).toEqual([1, `http://h/${n}.md`]);
     }
   });
 
-  it('counts what it finds, in a collection or in all, and pages through it without a gap', async () => {
+  it('counts the results, in a collection or in all, and pages through them without a gap', async () => {
     const totalOf = async (asked: Parameters) => (await search(peer, asked)).total;
     const even = { query: 'third', collection: 'even' };
     expect(await totalOf({ query: 'common' })).toBe(3_000);
@@ -187,12 +188,12 @@ describe('a peer with 3,000 documents', () => {
     expect(seen.size).toBe(500);
   });
 
-  it('shows the newest where nothing is asked for', async () => {
+  it('shows the newest documents for an empty query', async () => {
     const { total, items } = await search(peer, { query: '', collection: 'odd' });
     expect([total, items[0]?.title]).toEqual([1_500, 'Note 2999']);
   });
 
-  it('leads from page to page on the search page', async () => {
+  it('links from page to page on the search page', async () => {
     const page = (await send(peer, '/?query=third&collection=even&offset=490')).body;
     for (const shown of [
       '491–500 of 500 results in even',
@@ -220,17 +221,17 @@ describe('words', () => {
     ['ΟΔΟΣ', 'οδος'],
     ['İstanbul', 'istanbul'],
     ['한국어', '한국어'.normalize('NFD')],
-  ])('are the same however accents, case and compatibility forms are written: %s', (a, b) => {
+  ])('are equal regardless of accents, case and compatibility forms: %s', (a, b) => {
     expect(fold(a)).toBe(fold(b));
   });
 
-  it('are single characters in scripts written without blanks, and whole words with vowel signs in Hindi', () => {
+  it('are single characters in scripts without spaces, and whole words with vowel signs in Hindi', () => {
     expect(wordsOf('検索 engine')).toEqual(['検', '索', 'engine']);
     expect(wordsOf('हिन्दी')).toHaveLength(1);
     expect([...placedWords('Fuß\u00adball')].map(({ word }) => word)).toEqual(['fussball']);
   });
 
-  it('are counted as the index sees them, also where long texts are prepared in pieces', () => {
+  it('are counted as FTS5 counts them, also in long texts that are prepared in pieces', () => {
     expect(countWords(indexable('one, two_three — four! 検索 Größe'))).toBe(7);
     expect(countWords(indexable(Buffer.from('one,two three\n')))).toBe(3);
     expect(countWords(indexable('😀 … \0'))).toBe(0);
@@ -239,7 +240,7 @@ describe('words', () => {
 
   const text = fc.string({ unit: 'grapheme', maxLength: 60 });
 
-  it('are found at their places as they are indexed, and counted alike in a document and in a question', () => {
+  it('are highlighted as they are indexed, and counted alike in documents and queries', () => {
     const isAlike = fc.property(text, (any) => {
       expect(countWords(indexable(any))).toBe(wordsOf(any).length);
       // A compatibility character may become several words; of an accent that stands alone nothing
@@ -256,9 +257,9 @@ type Term = ReturnType<typeof parseQuery>['terms'][number];
 
 /** Whether a document of a title, a name and a body has what a term asks for. */
 function has(fields: readonly string[][], term: Term, isExcluded = false): boolean {
-  const { words, variants, isBeginning, isInTitle } = term;
+  const { words, variants, isPrefix, isInTitle } = term;
   const last = words.at(-1) ?? '';
-  const isOpen = isBeginning && [...last].length > 1;
+  const isOpen = isPrefix && [...last].length > 1;
   const isIn = (before: readonly string[], ends: readonly string[], mayGoOn: boolean) =>
     (isInTitle ? fields.slice(0, 1) : fields).some((text) =>
       text.some((word, at) => {
@@ -267,7 +268,7 @@ function has(fields: readonly string[][], term: Term, isExcluded = false): boole
       }),
     );
   if (words.length === 1) return isIn([], variants, isOpen);
-  // Of a phrase with a short end it is enough that its end stands anywhere.
+  // A phrase with a short prefix at its end is split: the prefix may be anywhere.
   const isShort = isOpen && !isInTitle && [...last].length < 4;
   const before = words.slice(0, -1);
   if (!isShort || isExcluded) return isIn(before, [last], isOpen && !isShort);
@@ -285,33 +286,33 @@ describe('a query', () => {
     'https://köln.de/dom/g': 'the cathedral',
   };
   it.each([
-    ['begins words while they are typed, in titles first', 'rea', 'c e d'],
-    ['begins longer words everywhere, whole words first', 'interface', 'd c'],
-    ['takes a word that is followed by a blank whole', 'interface ', 'd'],
-    ['begins a word with a star anywhere in it', 'int* gre', 'd'],
-    ['begins the last word of several', 'components int', 'c'],
-    ['takes words in quotes together', '"green tea"', 'd'],
-    ['takes nothing with -word', 'green -interface', 'e'],
-    ['takes -word alone from all', '-tea', 'f.txt c b a g'],
-    ['takes a word with two dashes as an option of a command', '--react it', 'd'],
+    ['takes the last word as a prefix, titles first', 'rea', 'c e d'],
+    ['takes a longer last word as a prefix, whole words first', 'interface', 'd c'],
+    ['takes a word with a space behind it as a whole word', 'interface ', 'd'],
+    ['takes a word with a star as a prefix, at any position', 'int* gre', 'd'],
+    ['takes the last word of several as a prefix', 'components int', 'c'],
+    ['takes words in quotes as a phrase', '"green tea"', 'd'],
+    ['excludes documents with -word', 'green -interface', 'e'],
+    ['excludes -word from all documents if it is alone', '-tea', 'f.txt c b a g'],
+    ['searches a word with two dashes, such as an option', '--react it', 'd'],
     ['finds umlauts from ae', 'bruecke', 'a b'],
     ['finds umlauts from plain letters', '"brucke"', 'a'],
     ['finds all spellings from plain letters', 'brucke', 'a b'],
     ['finds ae from umlauts', 'Brücke', 'a b'],
-    ['knows title:', 'title:react', 'c'],
-    ['knows title: with a beginning', 'title:rea', 'c e'],
-    ['knows site:', 'tea site:other.org', 'e'],
-    ['knows site: as it is written', 'site:Köln.de/dom', 'g'],
-    ['knows site: that can be none', 'site:kö_%ln.de', ''],
-    ['knows url: with its scheme', 'url:https://H.org/', 'd c b a'],
-    ['knows url: of a file', 'url:file:///home/Jänner/', 'f.txt'],
-    ['never begins a syllable, and finds characters in their order', '하', ''],
+    ['restricts a word to titles by title:', 'title:react', 'c'],
+    ['restricts a prefix to titles by title:', 'title:rea', 'c e'],
+    ['filters by site:', 'tea site:other.org', 'e'],
+    ['filters by site: with umlauts', 'site:Köln.de/dom', 'g'],
+    ['finds nothing for an impossible site:', 'site:kö_%ln.de', ''],
+    ['filters by url: with a scheme', 'url:https://H.org/', 'd c b a'],
+    ['filters by url: of a file', 'url:file:///home/Jänner/', 'f.txt'],
+    ['never takes a single syllable as a prefix', '하', ''],
     ['finds single characters', '索', 'e'],
-    ['finds no characters in another order', '索検', ''],
-    ['corrects a letter too many, where nothing was found', 'componentss', 'c'],
+    ['does not find characters in another order', '索検', ''],
+    ['corrects an extra letter if nothing is found', 'componentss', 'c'],
     ['corrects swapped letters in one of several words', 'tea itnerface', 'd'],
-    ['corrects no short word', 'taes', ''],
-    ['corrects no words in quotes', '"componentss"', ''],
+    ['does not correct a short word', 'taes', ''],
+    ['does not correct a word in quotes', '"componentss"', ''],
   ])('%s: %s', async (_, query, urls) => {
     const peer = await peerWith(corpus);
     const { items } = await search(peer, { query });
@@ -345,23 +346,20 @@ describe('a query', () => {
     ['gardens -yo* ', ''],
     ['gardens -newe* -"new york*"', 'yorkshire'],
     ['gardens -title:gre*', 'yorkshire'],
-  ])(
-    'counts what it finds, all spellings of a beginning and phrases in their order: %s',
-    async (query, names) => {
-      const peer = await peerWith(spellings);
-      const { items, total, corrected } = await search(peer, { query });
-      expect([
-        items
-          .map(({ url }) => url.slice(14))
-          .sort()
-          .join(' '),
-        corrected,
-      ]).toEqual([names, undefined]);
-      expect(total).toBe(items.length);
-    },
-  );
+  ])('counts the results of all spellings of prefixes and phrases: %s', async (query, names) => {
+    const peer = await peerWith(spellings);
+    const { items, total, corrected } = await search(peer, { query });
+    expect([
+      items
+        .map(({ url }) => url.slice(14))
+        .sort()
+        .join(' '),
+      corrected,
+    ]).toEqual([names, undefined]);
+    expect(total).toBe(items.length);
+  });
 
-  it('is understood up to its 32nd word, each word once, so that none takes long', () => {
+  it('is read up to its 32nd word, each word once, so that none takes long', () => {
     const long = ['a '.repeat(400), 'th* '.repeat(250), 'x y '.repeat(200)].map((query) =>
       parseQuery(query),
     );
@@ -373,7 +371,7 @@ describe('a query', () => {
     ]);
   });
 
-  it('says what it was corrected to, as it was written around', async () => {
+  it('shows its correction, with the other terms as they were written', async () => {
     const peer = await peerWith(corpus);
     const { corrected } = await search(peer, { query: 'title:"bridges" enigneers* site:h.org' });
     expect(corrected).toBe('title:"bridges" engineers* site:h.org');
@@ -381,7 +379,7 @@ describe('a query', () => {
     expect((await send(peer, '/?query=enigneers')).body).toContain('for engineers');
   });
 
-  it('is kept within collections, and newest first on request', async () => {
+  it('is restricted to collections, and sorted by date on request', async () => {
     const peer = await openPeer();
     const page = (day: string) => `<html lang="de"><meta name="author" content="A. B.">
       <meta name="date" content="${day}"><title>T</title>tea`;
@@ -398,7 +396,7 @@ describe('a query', () => {
     expect(await peerdoc(peer, 'http://h/new.html')).toMatchObject(told);
   });
 
-  it('of any words finds what has them, page by page, each once', () => {
+  it('of any words finds the documents with them, page by page, each once', () => {
     const stem = fc.constantFrom('bübebi', 'buebebi', 'bubebi', 'bebi', '検索bitte');
     const word = fc
       .tuple(stem, fc.integer({ min: 1, max: 7 }))
@@ -499,23 +497,23 @@ describe('a query', () => {
 });
 
 describe('a snippet', () => {
-  it('shows the words asked for as they stand in the text, each character of a Chinese phrase', () => {
+  it('highlights words as they are spelt in the text, and each character of a Chinese phrase', () => {
     const asked = parseQuery('GROSSE').highlights;
     const found = snippetOf(`${'filler '.repeat(100)}the Größe of <it>`, asked) ?? '';
     expect(found).toMatch(/^… filler .*the Größe of <it>$/);
-    expect(marked(found, asked)).toMatch(/ the <mark>Größe<\/mark> of &lt;it&gt;$/);
+    expect(highlighted(found, asked)).toMatch(/ the <mark>Größe<\/mark> of &lt;it&gt;$/);
     const chinese = parseQuery('検索').highlights;
-    const shown = marked(snippetOf('中文検索です', chinese) ?? '', chinese);
+    const shown = highlighted(snippetOf('中文検索です', chinese) ?? '', chinese);
     expect(shown).toBe('中文<mark>検</mark><mark>索</mark>です');
   });
 
-  it('is none where no word was found, and then the beginning stands for it', () => {
+  it('is missing if no word is found, and the start of the text replaces it', () => {
     expect(snippetOf('nothing here', parseQuery('else').highlights)).toBeUndefined();
     expect(snippetAt('short', 0)).toBe('short');
     expect(snippetAt('word '.repeat(200), 0)).toMatch(/^word .* …$/);
   });
 
-  it('of Markdown has no marks, front matter and title, nor what stands in the address of a link alone', async () => {
+  it('of Markdown has no syntax, front matter, title, or words that only a link address has', async () => {
     const note = `---\nkey: tea\n---\n# **Green** tea\n\n- [x] see [the *manual*](http://tea/) \`now\`
 > [!TIP]\n> a_b_c |\n\n[![a\nbadge](http://b/)](http://c/) <img\n src="x"\n/>\n[ref]: http://tea/\nmore tea`;
     const body = bodyOf(note, 'Green tea', true);
@@ -534,7 +532,7 @@ describe('a snippet', () => {
     }
   });
 
-  it('never cuts a pair of surrogates', () => {
+  it('never cuts a surrogate pair', () => {
     const found = snippetOf(
       `${'😀'.repeat(100)} tea ${'😀'.repeat(300)}`,
       parseQuery('tea').highlights,
@@ -551,7 +549,7 @@ describe('the pages of the peer', () => {
     'https://h/zero%E2%80%8Bwidth.md': 'tea of the web',
   };
 
-  it('write out what is not seen in a name, marked, so that no name looks like another', async () => {
+  it('show invisible characters of names as highlighted escapes, so that no name looks like another', async () => {
     const peer = await peerWith(ODD);
     const page = (await send(peer, '/')).body;
     expect(page).toContain('<code>/in/invoice<b class="written">\\u202e</b>fdp.txt</code>');
@@ -561,11 +559,11 @@ describe('the pages of the peer', () => {
     expect(page).toContain('>https://h/zero%E2%80%8Bwidth.md</a>');
     const document = await send(peer, '/document?url=file:///in/line%250Abreak.txt');
     expect(document.body).toContain('<h1 dir="auto">line\\x0abreak.txt</h1>');
-    // What is copied is the name itself.
+    // The name itself is copied.
     expect(document.body).toContain('data-copy="/in/line\nbreak.txt"');
   });
 
-  it('say of a document how large it is, and which dates these are', async () => {
+  it('show the size of a document, and label its dates', async () => {
     const peer = await peerWith({ 'http://h/1': `# Tea\n\n${'leaf '.repeat(1_200)}` });
     const page = (await send(peer, '/document?url=http://h/1&query=tea')).body;
     const facts = [...page.matchAll(/<dt>(.*?)<\/dt><dd>(.*?)<\/dd>/g)].map(
@@ -582,7 +580,7 @@ describe('the pages of the peer', () => {
     expect(page).toContain('>Documents with the same sentences</a>');
   });
 
-  it('tell who asks for an unknown one where to go on, and who needs the administrator where the password is', async () => {
+  it('link from an unknown address to the search, and name the file of the password', async () => {
     const dir = temporaryDirectory();
     const peer = await openPeer({ dir });
     const unknown = await send(peer, '/nothing');
@@ -603,7 +601,7 @@ describe('the pages of the peer', () => {
   });
 });
 
-it('a page runs the script alone that stands in it, and links to the status page as long as there is one', () => {
+it('a page allows only its own script, and links to the status page while that is open', () => {
   const site = new Site('p{}', 'run()', '<svg/>');
   const page = () => site.page({ title: '</title><script>', top: '', body: '' });
   const hash = (text: string) => createHash('sha256').update(text).digest('base64');

@@ -8,6 +8,7 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { PeerOptions } from '../../src/embedded/peer-instance.js';
@@ -56,7 +57,7 @@ function multipart(parts: Parts): string {
 }
 
 describe('a shared object', () => {
-  it('is a file, answered as it is on every path and by GET and POST alike', async () => {
+  it('is a file, answered unchanged on every path, by GET and POST', async () => {
     const bytes = Buffer.from([0, 255, 13, 10, 60, 128]);
     const path = 'sub folder/ö & "x".bin';
     const { peer, get } = await sharing({
@@ -83,7 +84,7 @@ describe('a shared object', () => {
     expect((await get({ data: 'empty.txt' })).headers['content-length']).toBe('0');
   });
 
-  it('that is not there is answered 404, in the form asked for', async () => {
+  it('that is missing is answered 404, in the requested form', async () => {
     const { peer } = await sharing({ 'g/x': 'x' });
     for (const query of [
       'data=nope',
@@ -100,7 +101,7 @@ describe('a shared object', () => {
     }
   });
 
-  it('is not sent again to who has it, and sent whole also where a part of it is asked for', async () => {
+  it('is not sent again to a client that has it, and always sent whole', async () => {
     const { folder, get } = await sharing({ 'a.txt': 'abcdefghij' });
     const at = new Date('2026-01-02T03:04:05.678Z');
     utimesSync(join(folder, 'a.txt'), at, at);
@@ -119,7 +120,7 @@ describe('a shared object', () => {
     }
   });
 
-  it('of a kind that a browser would run is only offered for download, and none may run', async () => {
+  it('of a type that a browser would run is only offered for download, and no object may run', async () => {
     const odd = 'ü"; x=\'1.html';
     const run = ['page.html', 'image.SVG', 'script.js', 'feed.xml', 'unknown'];
     const names = [...run, 'photo.png', 'notes.txt', odd];
@@ -140,13 +141,13 @@ describe('a shared object', () => {
       });
   });
 
-  it('is open to everybody, unless the peer wants credentials for everything', async () => {
+  it('needs no credentials unless requireAuth is set', async () => {
     const { peer, get } = await sharing({ 'a.txt': 'x' }, { requireAuthEverywhere: true });
     expect((await get({ data: 'a.txt' })).status).toBe(401);
     expect((await get({ data: 'a.txt' }, { authorization: basic(peer) })).status).toBe(200);
   });
 
-  it('that changes while it is read breaks off, so that nobody takes a mixture for it', async () => {
+  it('that changes while it is read is never sent as a mixture of two versions', async () => {
     const { peer, folder, get } = await sharing({ big: Buffer.alloc(16_000_000, 'a') });
     const got = await fetch(`${peer.url}/api/share.html?data=big`);
     put(folder, { big: Buffer.alloc(16_000_000, 'b') });
@@ -188,7 +189,7 @@ describe('no name leads out of the folder of shares', () => {
     expect((await get(c === '' ? { data } : { c, data })).status).toBe(400);
   });
 
-  it('by a link, to a file or of a folder, nor by what is no file, nor to what is hidden or has no name', async () => {
+  it('by a link to a file or folder, by anything but a file, or to a hidden file', async () => {
     const { dir, folder, get, names } = await sharing({
       'real/x': 'x',
       '.a.txt.Xy12': 'half',
@@ -214,7 +215,7 @@ describe('no name leads out of the folder of shares', () => {
     expect(await names()).toEqual(['real:x']);
   });
 
-  it('but the folder itself may be a link', async () => {
+  it('except that the folder itself may be a link', async () => {
     const [dir, elsewhere] = [temporaryDirectory(), temporaryDirectory()];
     symlinkSync(elsewhere, join(dir, 'shares'));
     const { get } = await sharing({}, { dir });
@@ -224,7 +225,7 @@ describe('no name leads out of the folder of shares', () => {
 });
 
 describe('the list of shared objects', () => {
-  it('names them in order, of one group or all, in each form', async () => {
+  it('lists them in order, of one group or all, in both forms', async () => {
     const files = Object.fromEntries(
       ['b/2', 'b/1', 'b/deep/er/<3>', 'a', 'c/&'].map((name) => [name, name]),
     );
@@ -247,7 +248,7 @@ describe('the list of shared objects', () => {
     expect(body).toMatch(/enctype="multipart\/form-data".*<\/html>\n$/s);
   });
 
-  it('of very many is cut, and says so, as that of none does', async () => {
+  it('is limited, and says so; an empty one says so too', async () => {
     const { folder, list, peer } = await sharing();
     const shown = async () => (await send(peer, '/api/share.html')).body;
     expect(await shown()).toContain('No shared objects yet.');
@@ -259,7 +260,7 @@ describe('the list of shared objects', () => {
 });
 
 describe('an upload', () => {
-  it('puts an object in its place, new or instead of the old', async () => {
+  it('creates an object or replaces the old one', async () => {
     const { folder, get, upload } = await sharing();
     const [data, content] = ['reports/ö 1.csv', 'a,b\r\n--xY\r\n'];
     const first = await upload([
@@ -282,7 +283,16 @@ describe('an upload', () => {
     expect(readdirSync(folder).sort()).toEqual(['gruppe', 'top']);
   });
 
-  it('is for the administrator only, and not for pages of other sites', async () => {
+  it('never changes the old object, which a reader may have open', async () => {
+    const { folder, upload } = await sharing({ 'a.txt': 'the old object' });
+    const reader = await open(join(folder, 'a.txt'));
+    await upload([['data', 'new', 'a.txt']]);
+    expect(await reader.readFile('utf8')).toBe('the old object');
+    await reader.close();
+    expect(readFileSync(join(folder, 'a.txt'), 'utf8')).toBe('new');
+  });
+
+  it('needs the administrator, and is refused to pages of other sites', async () => {
     const { peer, folder, upload } = await sharing();
     expect((await upload([['data', 'x', 'x']], {})).status).toBe(401);
     const elsewhere = { authorization: basic(peer), origin: 'http://evil.example' };
@@ -324,13 +334,13 @@ describe('an upload', () => {
         ['c', 'g'.repeat(2_000)],
       ],
     ],
-  ] as [string, Parts][])('with %s is refused and leaves nothing', async (_, parts) => {
+  ] as [string, Parts][])('with %s is refused, and leaves no file', async (_, parts) => {
     const { folder, upload } = await sharing();
     expect((await upload(parts)).status).toBe(400);
     expect(readdirSync(folder)).toEqual([]);
   });
 
-  it('goes over no link and over no file that stands where a folder should be', async () => {
+  it('follows no link, and replaces no file by a folder', async () => {
     const { dir, folder, upload } = await sharing({ file: 'x', 'g/x': 'x' });
     symlinkSync(dir, join(folder, 'linked'));
     for (const name of ['linked/out', 'file/x', 'g'])
@@ -341,7 +351,7 @@ describe('an upload', () => {
     ]);
   });
 
-  it('that breaks off leaves nothing, and the old object stays', async () => {
+  it('that is aborted leaves no file, and keeps the old object', async () => {
     const { peer, folder } = await sharing({ x: 'old' });
     const head = `POST /api/share.json HTTP/1.1\r\nHost: localhost\r\nAuthorization: ${basic(peer)}\r\nConnection: close\r\nContent-Type: ${TYPE}\r\n`;
     const body = multipart([['data', 'new'.repeat(100_000), 'x']]);
@@ -356,12 +366,12 @@ describe('an upload', () => {
     expect(readFileSync(join(folder, 'x'), 'utf8')).toBe('old');
   });
 
-  it('that a kill broke off is tidied away at the next start', async () => {
+  it('that a kill interrupted is removed at the next start', async () => {
     const { folder } = await sharing({ '.upload-0123456789abcdef.tmp': 'half', '.mine': 'kept' });
     expect(readdirSync(folder)).toEqual(['.mine']);
   });
 
-  it('larger than what a push may be streams to disk', async () => {
+  it('larger than the limit of a push is streamed to disk', async () => {
     const { peer, folder } = await sharing({}, { maxBody: 100_000 });
     const content = Buffer.alloc(20_000_000, 'abc');
     const body = new FormData();

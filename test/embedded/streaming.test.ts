@@ -58,7 +58,7 @@ function askWithoutReading(server: PeerServer): Connection {
 }
 
 describe('an answer that is made while it is sent', () => {
-  it('comes whole, and nothing of it is made for HEAD', async () => {
+  it('arrives whole, and is not made for HEAD', async () => {
     const { server, made } = await serve(() =>
       Array.from({ length: 1_000 }, (_, n) => (n % 2 ? '' : `${n}\n`)),
     );
@@ -90,7 +90,7 @@ describe('an answer that is made while it is sent', () => {
     await until(() => made.isOver, 'the answer ends');
   });
 
-  it('never looks whole when it fails', async () => {
+  it('never looks complete if it fails', async () => {
     function* broken(): Generator<string> {
       yield 'begin'.repeat(20_000);
       throw new Error('broken');
@@ -103,7 +103,7 @@ describe('an answer that is made while it is sent', () => {
   it.each([
     ['while nothing comes of it', ''],
     ['while all of it is taken at once', 'x'.repeat(20_000)],
-  ])('lets others have their turn %s', async (_, piece) => {
+  ])('lets the event loop run %s', async (_, piece) => {
     let turns = 0;
     function* slow(): Generator<string> {
       const timer = setInterval(() => {
@@ -122,7 +122,7 @@ describe('an answer that is made while it is sent', () => {
     expect(turns).toBeGreaterThan(5);
   });
 
-  it('is at its end before the server is closed', async () => {
+  it('ends before the server is closed', async () => {
     async function* endless(): AsyncGenerator<string> {
       for (;;) {
         await new Promise((resolve) => setTimeout(resolve, 5));
@@ -136,7 +136,7 @@ describe('an answer that is made while it is sent', () => {
     await until(() => made.isOver, 'nothing more is made');
   });
 
-  it('keeps nobody waiting for the connection it came by, when the server closes meanwhile', async () => {
+  it('does not keep its connection open when the server closes meanwhile', async () => {
     let finish = (): void => undefined;
     const finished = new Promise<void>((resolve) => {
       finish = resolve;

@@ -107,7 +107,7 @@ export function ask(
   return send(peer, path, { method: 'POST', headers: all, body });
 }
 
-/** What is answered to `ask`, as it was read; the status where it is an error. */
+/** Returns the parsed answer to `ask`, or the status of an error. */
 export async function answered(
   peer: Peer,
   path: string,
@@ -168,7 +168,7 @@ export interface PeerdocJson {
   readonly loadDate: string;
 }
 
-/** What the peer shows of a document; undefined where it has none. */
+/** Returns the peer's record of a document; undefined if it has none. */
 export async function peerdoc(peer: Place, url: string): Promise<PeerdocJson | undefined> {
   const answer = await send(peer, `/api/peerdoc.json?${new URLSearchParams({ url })}`);
   if (answer.status !== 200 && answer.status !== 404)

@@ -25,7 +25,7 @@ async function tableWith(rows: Readonly<Record<string, Parameters>> = {}): Promi
 }
 
 describe('a table', () => {
-  it('has a link to all rows on its page, where not all are shown', async () => {
+  it('has a link to all rows on its page if some are not shown', async () => {
     const t = await tableWith({ a: { x: '1' }, b: { x: '2' } });
     const page = async (more = '') =>
       (
@@ -39,7 +39,7 @@ describe('a table', () => {
     expect(await page('&pk=a')).toContain('All rows');
   });
 
-  it('comes into being with its first row, and with no question', async () => {
+  it('is created by its first row, and by no read request', async () => {
     const t = await tableWith();
     expect(await t.refusal({})).toEqual([404, 'There is no table "t".']);
     for (const action of [
@@ -58,7 +58,7 @@ describe('a table', () => {
     expect(await t.names()).toEqual(['t']);
   });
 
-  it('merges the cells that are given into a row that is there; an empty one empties', async () => {
+  it('merges the given cells into an existing row; an empty value clears a cell', async () => {
     const t = await tableWith({ k: { a: '1', b: '2', c: '3' } });
     await t.commit('k', { b: 'two', c: '', d: '4' });
     expect(await t.ask()).toEqual({
@@ -68,7 +68,7 @@ describe('a table', () => {
     });
   });
 
-  it('gives a row without a key one of the kind that `table add` gives: 12 of 0-9a-z, which sort by time', async () => {
+  it('gives a row without a key a new one, as `table add` does: 12 of 0-9a-z, which sort by time', async () => {
     const t = await tableWith({ '000000000002': { a: 'numbered' } });
     const before = newRowKey(Date.now() - 1).slice(0, 8);
     const made = [await t.add(), await t.add(), await t.add()];
@@ -98,7 +98,7 @@ describe('a table', () => {
     expect(await t.keys()).toEqual(sorted);
   });
 
-  it('shows the rows that are asked for', async () => {
+  it('shows the selected rows', async () => {
     const t = await tableWith({
       k1: { a: 'Straße', b: 'x' },
       k2: { a: '.*', b: 'ÄPFEL' },
@@ -123,7 +123,7 @@ describe('a table', () => {
     expect((await t.refusal({ count: '-1' }))[1]).toMatch(/count has to be a number from 0/);
   });
 
-  it('is read and written alike by both paths, by GET and by POST, in all forms', async () => {
+  it('is read and written on both paths, by GET and POST, in all forms', async () => {
     const t = await tableWith();
     const headers = { authorization: basic(t.peer) };
     for (const path of ['/api/table_p.html', API, '/Tables_p.html', '/Tables_p.json']) {
@@ -143,7 +143,7 @@ describe('a table', () => {
     }
   });
 
-  it('tells by HEAD that it is there, and is not changed by it', async () => {
+  it('answers HEAD, and is not changed by it', async () => {
     const t = await tableWith({ k: { a: '1' } });
     const options = { method: 'HEAD', headers: { authorization: basic(t.peer) } };
     const head = await send(t.peer, `${API}?table=t`, options);
@@ -152,7 +152,7 @@ describe('a table', () => {
     expect(await t.names()).toEqual(['t']);
   });
 
-  it('has no key that ends with NUL, which readers take for padding and so for another key', async () => {
+  it('refuses a key that ends with NUL, which readers take for padding', async () => {
     const t = await tableWith({ k: { a: 'x' } });
     expect(await t.commit('k\0', { a: 'y' })).toBe(400);
     expect([await t.keys(), await t.keys({ pk: 'k\0' })]).toEqual([['k'], []]);
@@ -160,7 +160,7 @@ describe('a table', () => {
 });
 
 describe('rows are deleted', () => {
-  it('by their exact keys, and what went is told; to the last one, which leaves the columns', async () => {
+  it('by their exact keys, which the answer lists; the columns stay after the last one', async () => {
     const t = await tableWith({ k: { a: 'x' }, k1: {}, k2: {}, pk_k: { b: 'y' } });
     const { deleted, rows } = await t.delete('k', 'nobody', 'k2');
     expect([deleted, rows.map(({ pk }) => pk)]).toEqual([
@@ -171,7 +171,7 @@ describe('rows are deleted', () => {
     expect(await t.ask()).toEqual({ table: 't', columns: ['a', 'b'], rows: [] });
   });
 
-  it('only where they are named: nothing given deletes nothing', async () => {
+  it('only by name: an empty request deletes nothing', async () => {
     const t = await tableWith({ k: { a: 'pk_k' } });
     for (const more of [{}, { pk: 'k' }, { item: 'pk_k' }, { col_a: 'pk_k' }] as Parameters[])
       expect(await t.refusal({ deleterows: '1', ...more })).toEqual([
@@ -192,7 +192,7 @@ describe('rows are deleted', () => {
 });
 
 describe('a table is deleted', () => {
-  it('by its exact name alone, and another one of this name begins anew', async () => {
+  it('only by its exact name, and a new one of this name is empty', async () => {
     const t = await tableWith({ k: { a: 'x' } });
     await new AskedTable(t.peer, 'T').commit('k', { a: 'x' });
     for (const [named, status] of [
@@ -207,7 +207,7 @@ describe('a table is deleted', () => {
     expect(await t.commit('new', { b: 'y' })).toEqual({ table: 't', columns: ['b'], rows });
   });
 
-  it('not by a form that sends the field empty, and not together with something else', async () => {
+  it('neither by an empty field, nor together with another action', async () => {
     const t = await tableWith({ k: { a: 'x' } });
     const all = { edittable: '', addrow: '', commitrow: '', deleterows: '', deletetable: '' };
     expect((await t.ask(all)).rows).toHaveLength(1);
@@ -216,7 +216,7 @@ describe('a table is deleted', () => {
     expect(await t.keys()).toEqual(['k']);
   });
 
-  it('while it is read: the reader never takes the part it has for the whole', async () => {
+  it('while it is read: the reader never takes a part for the whole', async () => {
     const t = await tableWith();
     for (let n = 0; n < 40; n += 1) await t.commit(`k${n}`, { a: 'x'.repeat(300_000) });
     const headers = { authorization: basic(t.peer) };
@@ -229,7 +229,7 @@ describe('a table is deleted', () => {
     await expect(rest()).rejects.toThrow();
   });
 
-  it('and its rows are cleared away, also where the peer ended before it got to them', async () => {
+  it('and its rows are removed, also if the peer ended before', async () => {
     const dir = temporaryDirectory();
     const before = new Database(dir);
     const store = new TableStore(before, systemClock, 1_000);
@@ -242,7 +242,7 @@ describe('a table is deleted', () => {
       const database = new Database(dir);
       const count = (of: string): number =>
         int(database.row(`SELECT count(*) AS n FROM ${of}`), 'n');
-      const counts = [count('table_rows'), count('table_refuse')];
+      const counts = [count('table_rows'), count('dropped_tables')];
       database.close();
       return counts;
     };
@@ -257,7 +257,7 @@ describe('a table is deleted', () => {
   });
 });
 
-it('a table is not written by a page of another site, by GET neither, but may be linked to', async () => {
+it('a page of another site cannot write a table, also not by GET, but may link to it', async () => {
   const t = await tableWith({ k: { a: 'x' } });
   const agent = 'Mozilla/5.0 (X11; Linux x86_64) Gecko/20100101 Firefox/140.0';
   const statusOf = async (path: string, from: Parameters) =>
@@ -281,7 +281,7 @@ it('a table is not written by a page of another site, by GET neither, but may be
   expect(await statusOf('/Tables_p.json?table=t&commitrow=1&pk=k', {})).toBe(200);
 });
 
-it('a table is not changed by a link that a browser follows from another program, and is by a form', async () => {
+it('a link that a browser follows from another program cannot change a table, a form can', async () => {
   const t = await tableWith({ k: { a: 'x' } });
   const authorization = basic(t.peer);
   const browsers = [
@@ -308,7 +308,7 @@ it('a table is not changed by a link that a browser follows from another program
 });
 
 describe('the bounds of a table', () => {
-  it('are told, and what passes them changes nothing', async () => {
+  it('are reported, and a request beyond them changes nothing', async () => {
     const t = new AskedTable(await openPeer({ maxBody: 100_000 }));
     const long = 'x'.repeat(501);
     await t.commit('k', { a: 'x'.repeat(60_000) });
@@ -333,7 +333,7 @@ describe('the bounds of a table', () => {
     });
   });
 
-  it('let a cell of 5 MB through', async () => {
+  it('allow a cell of 5 MB', async () => {
     const value = `ü\0"<&>\n${'x'.repeat(5_000_000)}`;
     const t = await tableWith({ k: { a: value } });
     expect((await t.ask()).rows[0]?.cells).toEqual({ a: value });
@@ -379,7 +379,7 @@ const name = text.filter((value) => value !== '');
 const key = name.filter((value) => !value.endsWith('\0'));
 
 describe('any names, keys and cells', () => {
-  it('go in and come out the same', async () => {
+  it('are read back as they were written', async () => {
     const peer = await openPeer();
     const first = { selector: ([one]: [string, unknown]) => one, maxLength: 4 };
     const cells = fc.uniqueArray(fc.tuple(name, text), first);
@@ -407,7 +407,7 @@ describe('any names, keys and cells', () => {
     );
   });
 
-  it('keep their ends of lines in a text area of a browser whose reader left them alone', async () => {
+  it('keep their line ends in a text area of a browser if nobody edited them', async () => {
     const t = await tableWith({ k: { unix: 'a\nb', dos: 'a\r\nb', new: 'a' } });
     const edited = { page: 'true', col_unix: 'a\r\nb', col_dos: 'a\r\nb', col_new: 'a\r\nc' };
     await ask(t.peer, '/Tables_p.html', { table: 't', pk: 'k', commitrow: '1', ...edited });

@@ -101,7 +101,7 @@ describe('the lock of a state directory', () => {
     await expect(lockState(dir, { clock })).rejects.toMatchObject({
       code: 'STATE_LOCKED_ELSEWHERE',
       message: expect.stringContaining(`(pid ${NO_PID} on not-${hostname()}, since `),
-      hint: expect.stringContaining('a minute at the most'),
+      hint: expect.stringContaining('a minute at most'),
     });
   });
 

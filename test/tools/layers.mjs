@@ -77,6 +77,8 @@ for (const [file, text] of texts) {
   const mayUse = `${room} ${allowed[room]} ${exceptions[file]}`.split(' ');
   for (const to of importsOf(file, anyImport).files)
     if (!mayUse.includes(roomOf(to))) problems.push(`${file}: '${room}' may not import from ${to}`);
+  if (file !== 'lib/slices.ts' && text.includes("'node:timers/promises'"))
+    problems.push(`${file} cuts its work into slices by itself: use lib/slices.ts`);
   if (clockFree.includes(file)) continue;
   for (const [i, line] of text.split('\n').entries())
     if (clockWords.test(line) && !line.trimStart().startsWith('*'))

@@ -32,7 +32,7 @@ function unpacked(bytes: Uint8Array, wanted: RegExp): Entries {
       size += originalSize;
       if (size <= MAX_UNPACKED_BYTES) return true;
       const why = `it unpacks to more than ${MAX_UNPACKED_BYTES / 1e6} million bytes`;
-      throw new DocumentError('DOCUMENT_TOO_LARGE', why);
+      throw new DocumentError('DOCUMENT_TOO_LARGE', { why });
     },
   });
 }
@@ -40,7 +40,8 @@ function unpacked(bytes: Uint8Array, wanted: RegExp): Entries {
 /** @throws DocumentError DOCUMENT_BROKEN if there is no such entry */
 function entry(entries: Entries, name: string): Uint8Array {
   const found = entries[name];
-  if (found === undefined) throw new DocumentError('DOCUMENT_BROKEN', `it has no ${name} in it`);
+  if (found === undefined)
+    throw new DocumentError('DOCUMENT_BROKEN', { why: `it has no ${name} in it` });
   return found;
 }
 
@@ -202,7 +203,7 @@ function office(
       const names = Object.keys(entries).sort(compare);
       const bodies = names.filter((each) => body.test(each));
       if (bodies.length === 0)
-        throw new DocumentError('DOCUMENT_BROKEN', 'it has no text or table in it');
+        throw new DocumentError('DOCUMENT_BROKEN', { why: 'it has no text or table in it' });
       const text = new TextCollector();
       const add = begin(entries, text);
       for (const each of bodies) add(entries[each], text, roles);
@@ -217,7 +218,7 @@ function office(
 }
 
 function encrypted(why = 'it is encrypted'): DocumentError {
-  return new DocumentError('DOCUMENT_ENCRYPTED', why);
+  return new DocumentError('DOCUMENT_ENCRYPTED', { why });
 }
 
 export const word = office('Word', /^word\/document\d*\.xml$/, OPEN_XML);

@@ -51,10 +51,9 @@ export const pdf: Reader = {
         page.cleanup();
       }
       if (missing !== undefined)
-        throw new DocumentError(
-          'DOCUMENT_BROKEN',
-          `its letters are coded by "${missing}", which is not known here`,
-        );
+        throw new DocumentError('DOCUMENT_BROKEN', {
+          why: `its letters are coded by "${missing}", which is not known here`,
+        });
       const info = (await document.getMetadata()).info as Readonly<Record<string, unknown>>;
       const field = (name: string) => {
         const value = info[name];
@@ -74,7 +73,7 @@ export const pdf: Reader = {
       };
     } catch (error) {
       if (error instanceof Error && error.name === 'PasswordException')
-        throw new DocumentError('DOCUMENT_ENCRYPTED', 'it needs a password');
+        throw new DocumentError('DOCUMENT_ENCRYPTED', { why: 'it needs a password' });
       throw error;
     } finally {
       await task.destroy();

@@ -1,3 +1,5 @@
+import { type ErrorTable, tableError } from '../../lib/errors.js';
+
 /** The text and the metadata of a document. */
 export interface Extract {
   readonly text: string;
@@ -29,15 +31,24 @@ export interface Reader {
 /** Maximum number of characters of one document. Nobody reads longer ones. */
 const MAX_CHARACTERS = 32_000_000;
 
-/** Why a document was not read. */
-export class DocumentError extends Error {
-  constructor(
-    readonly code: 'DOCUMENT_ENCRYPTED' | 'DOCUMENT_BROKEN' | 'DOCUMENT_TOO_LARGE',
-    message: string,
-  ) {
-    super(message);
-  }
-}
+const UNREADABLE = 'No text can be read from the file: {why}.';
+const ERRORS = {
+  DOCUMENT_ENCRYPTED: {
+    message: UNREADABLE,
+    hint: 'Save it without a password, or keep it out with `ignore`.',
+  },
+  DOCUMENT_BROKEN: {
+    message: UNREADABLE,
+    hint: 'Open it in its own program and save it anew, or keep it out with `ignore`.',
+  },
+  DOCUMENT_TOO_LARGE: {
+    message: UNREADABLE,
+    hint: 'Split it, or keep it out with `ignore`; `peersync retry PATH` tries it again.',
+  },
+} as const satisfies ErrorTable;
+
+/** Thrown when a document cannot be read. The value `why` is a reason without a full stop. */
+export class DocumentError extends tableError(ERRORS) {}
 
 /** Collects the text of one document, up to `MAX_CHARACTERS` characters. */
 export class TextCollector {
@@ -53,10 +64,9 @@ export class TextCollector {
   add(text: string): void {
     this.#length += text.length;
     if (this.#length > MAX_CHARACTERS)
-      throw new DocumentError(
-        'DOCUMENT_TOO_LARGE',
-        `it has more than ${MAX_CHARACTERS / 1e6} million characters`,
-      );
+      throw new DocumentError('DOCUMENT_TOO_LARGE', {
+        why: `it has more than ${MAX_CHARACTERS / 1e6} million characters`,
+      });
     this.#pieces.push(text);
   }
 

@@ -1,4 +1,5 @@
 import PostalMime, { type Address } from 'postal-mime';
+import { messageOf } from '../../lib/errors.js';
 import type { DocumentKind } from '../../lib/file.js';
 import { documentKind } from '../signatures.js';
 import { epub, openDocument, sheets, slides, word } from './archives.js';
@@ -89,8 +90,12 @@ export async function readDocument(
     return { reader: reader.name, ...(await reader.read(bytes, depth, enoughCharacters)) };
   } catch (error) {
     if (error instanceof DocumentError) throw error;
-    const why = error instanceof Error ? error.message : String(error);
     // The message becomes part of a sentence.
-    throw new DocumentError('DOCUMENT_BROKEN', `it is damaged (${why.replace(/[.!?\s]+$/, '')})`);
+    const reason = messageOf(error).replace(/[.!?\s]+$/, '');
+    throw new DocumentError(
+      'DOCUMENT_BROKEN',
+      { why: `it is damaged (${reason})` },
+      { cause: error },
+    );
   }
 }

@@ -125,7 +125,7 @@ class RtfReading {
     }
     this.#flush();
     if (this.#outerGroups.length > 0)
-      throw new DocumentError('DOCUMENT_BROKEN', 'it ends within a group');
+      throw new DocumentError('DOCUMENT_BROKEN', { why: 'it ends within a group' });
     return { text: this.#text.end(), ...this.#info() };
   }
 

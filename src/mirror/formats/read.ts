@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type JsonFault, OffsetFault, positionOf } from '../../lib/json.js';
+import { nextTurn } from '../../lib/slices.js';
 import { readCsvRows } from './read-csv.js';
 import { readJsonRows, readNdjsonRows } from './read-json.js';
 import type { TableText, TextRow } from './table-text.js';

@@ -1,11 +1,10 @@
 import { createHash } from 'node:crypto';
 import { mkdir, readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { writeFileAtomic } from '../../lib/atomic.js';
 import { systemCode } from '../../lib/errors.js';
+import { inSlices, nextTurn, withPauses } from '../../lib/slices.js';
 import { onDisk } from '../errors.js';
-import { inSlices, withPauses } from '../slices.js';
 
 /** The lines that are written or parsed between two pauses. */
 const LINES_PER_SLICE = 500;

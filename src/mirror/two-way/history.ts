@@ -1,4 +1,4 @@
-import { withPauses } from '../slices.js';
+import { withPauses } from '../../lib/slices.js';
 import { type Cells, type Changes, differingColumns, type Grid } from './merge.js';
 
 /** The age up to which an earlier copy is remembered, in ms. An older editor is not recognised. */

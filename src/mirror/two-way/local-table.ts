@@ -1,4 +1,5 @@
 import type { TableMirrorConfig } from '../../config/config.js';
+import { inSlices } from '../../lib/slices.js';
 import { numberText } from '../../lib/text.js';
 import type { TableRow } from '../../peer/table.js';
 import { quotedList } from '../errors.js';
@@ -6,7 +7,6 @@ import { readTable } from '../formats/read.js';
 import type { TableText } from '../formats/table-text.js';
 import { writeTable } from '../formats/write.js';
 import type { TablePlan } from '../plan.js';
-import { inSlices } from '../slices.js';
 import type { EditedFile, FileContent } from './edited-file.js';
 import type { EarlierCopy } from './history.js';
 import type { Grid } from './merge.js';

@@ -1,5 +1,5 @@
+import { withPauses } from '../../lib/slices.js';
 import type { TableRow } from '../../peer/table.js';
-import { withPauses } from '../slices.js';
 
 /** The cells of a row by column. A cell that is absent is empty. */
 export type Cells = ReadonlyMap<string, string>;

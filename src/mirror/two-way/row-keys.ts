@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
+import { withPauses } from '../../lib/slices.js';
 import type { TableRow } from '../../peer/table.js';
-import { withPauses } from '../slices.js';
 import type { Cells } from './merge.js';
 
 const KEY_LENGTH = 12;
