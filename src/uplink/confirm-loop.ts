@@ -145,14 +145,6 @@ export class ConfirmLoop implements Judge<PushedItem, Showing> {
     this.#add(item, sent, { bytes: sent.size, isCanary: false, mode });
   }
 
-  /**
-   * Ends the look-up of an item that does not wait for one any more. The item may be accepted anew
-   * before the present answer has been applied: that look-up is another one.
-   */
-  forget(place: ItemKey): void {
-    this.#lookUps.delete(itemKeyText(place));
-  }
-
   run(signal: AbortSignal): Promise<void> {
     return this.#lookUps.run(signal);
   }

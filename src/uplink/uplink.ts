@@ -230,10 +230,7 @@ export class Uplink {
   #schedule(place: ItemKey, entry: Entry | undefined): void {
     if (entry?.status === 'pending') {
       if (entry.inFlight !== undefined) this.#confirm.resume(entry, entry.inFlight);
-      else {
-        this.#confirm.forget(place);
-        if (!this.#isolation.addIfLost(entry)) this.#backlog.add(entry);
-      }
+      else if (!this.#isolation.addIfLost(entry)) this.#backlog.add(entry);
       this.#work.notify();
       return;
     }
@@ -241,7 +238,6 @@ export class Uplink {
     this.#backlog.delete(itemKeyText(place));
     this.#isolation.forget(place);
     if (entry?.status === 'accepted') this.#confirm.resume(entry, entry.sent);
-    else this.#confirm.forget(place);
   }
 
   async #step(signal: AbortSignal): Promise<void> {
