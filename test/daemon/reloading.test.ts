@@ -38,7 +38,7 @@ async function setUp() {
   const parts = {
     client: { authenticate: () => false, trust: () => false },
     queue: { limit: () => {}, tryNow: () => {} },
-    watcher: { watch: () => did.push('watch') },
+    watcher: { configure: () => did.push('watch') },
     housekeeping: { configure: does('housekeeping', () => holds.kept), stop: does('stop') },
     mirrors: { configure: does('mirrors') },
     audit: { start: () => {}, stop: does('audit') },

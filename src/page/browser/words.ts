@@ -168,7 +168,7 @@ const SECTIONS: readonly (readonly [code: string, href: string])[] = [
  * shows the reasons and hints.
  */
 const MIRROR_PREDICATES: Readonly<Record<string, (names: readonly string[]) => string>> = {
-  MIRROR_ALARM: ({ length }) => (length === 1 ? 'has an alarm' : 'have an alarm'),
+  MIRROR_CONDITION: ({ length }) => (length === 1 ? 'needs you' : 'need you'),
   MIRROR_FAILS: ({ length }) =>
     length === 1 ? 'fails, and is tried again' : 'fail, and are tried again',
   MIRROR_CONFLICTS: () => 'changed in the peer and here',
