@@ -27,7 +27,10 @@ const yacy = (w: World) => {
 /** Writes a new file, which the peer accepted and lost. */
 function lose(w: World, path: string, encoding: 'utf-8' | 'document' = 'utf-8'): void {
   const item = w.write(path, `the content of ${path}`, encoding) as PendingItem;
-  w.state.put(lost(accepted(item, sentOf(item), w.clock.now()), LOST, w.clock.now()));
+  const taken = accepted(item, sentOf(item), w.clock.now());
+  // Otherwise the backlog would still have it.
+  w.state.put(taken);
+  w.state.put(lost(taken, LOST, w.clock.now()));
 }
 
 const pushed = (w: World) => w.peer.pushes.flat();
