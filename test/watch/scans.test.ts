@@ -212,6 +212,8 @@ describe('a scan', () => {
     const options = { hints: true, folder: { maxFileSize: 100 } };
     const { inbox, played } = await scanned(new Inbox(files), options);
     inbox.expect({ empty: 'skipped', large: 'skipped' });
+    // Without a change the directory would not be compared.
+    inbox.write('new', 'words');
     await played.during(inbox, async () => {
       inbox.write('empty', 'words');
       inbox.write('large', 'words');
