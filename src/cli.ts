@@ -1,15 +1,13 @@
 #!/usr/bin/env node
 import yargs from 'yargs';
 import { hideBin } from 'yargs/helpers';
-import { ABOUT, commandsFor, EXIT_WORDS, FIRST_EXAMPLES } from './commands/commands.js';
-import {
-  asOptions,
-  print,
-  reportError,
-  usualConfig,
-  withGlobalOptions,
-  wrongUsage,
-} from './commands/context.js';
+import { ABOUT, EXIT_WORDS, FIRST_EXAMPLES } from './cli/about.js';
+import { asOptions } from './cli/arguments.js';
+import { withGlobalOptions } from './cli/command.js';
+import { usualConfig } from './cli/global-options.js';
+import { print, reportError } from './cli/output.js';
+import { wrongUsage } from './cli/usage.js';
+import { commandsFor } from './commands/commands.js';
 import { EXIT } from './lib/errors.js';
 
 // A reader that went away (`peersync list | head`) is no error.

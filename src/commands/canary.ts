@@ -1,6 +1,10 @@
 import { mkdtemp, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { type Asked, consent } from '../cli/consent.js';
+import { isThere } from '../cli/global-options.js';
+import { counted, safe } from '../cli/text.js';
+import { UsageError } from '../cli/usage.js';
 import type { Config } from '../config/config.js';
 import { normaliseBase } from '../config/url.js';
 import { systemClock } from '../lib/clock.js';
@@ -15,7 +19,6 @@ import { DIALECTS } from '../peer/dialects.js';
 import type { UplinkPeer } from '../uplink/deps.js';
 import { droppedOrigins, originOf } from './address-probe.js';
 import { mailOf, pdfOf, sheetOf, wordOf } from './canary-documents.js';
-import { isThere, UsageError } from './context.js';
 import {
   type Outcome,
   OwnUplink,
@@ -24,8 +27,6 @@ import {
 } from './own-uplink.js';
 import { withPeer } from './peer.js';
 import { type ReadFile, readTarget } from './push.js';
-import { type Asked, consent } from './terminal.js';
-import { counted, safe } from './text.js';
 
 /**
  * Pushes canaries to the configured peer, once somebody agreed, and removes them again where the

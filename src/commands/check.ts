@@ -3,6 +3,14 @@ import { constants } from 'node:fs';
 import { access, opendir, readFile, stat, statfs } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
 import { dirname, join } from 'node:path';
+import { define } from '../cli/command.js';
+import { onThisTerminal } from '../cli/consent.js';
+import { prepare } from '../cli/global-options.js';
+import * as option from '../cli/option.js';
+import { answer } from '../cli/output.js';
+import { labelled, type Style } from '../cli/terminal.js';
+import { counted, safe } from '../cli/text.js';
+import { UsageError } from '../cli/usage.js';
 import type { Config, FolderConfig, MirrorConfig } from '../config/config.js';
 import { type Listen, parseListen } from '../config/url.js';
 import { EXIT, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
@@ -13,13 +21,9 @@ import type { PeerClient } from '../peer/client.js';
 import { PeerError } from '../peer/errors.js';
 import type { StateView } from '../state/state.js';
 import type { Finding } from './canary.js';
-import { answer, define, prepare, UsageError } from './context.js';
 import { readState, runningStatus } from './daemon-access.js';
-import * as option from './option.js';
 import { openToOthers } from './other-accounts.js';
 import { nameMaxSize, runningPeer } from './peer.js';
-import { labelled, onThisTerminal, type Style } from './terminal.js';
-import { counted, safe } from './text.js';
 
 const CANARY_TIMEOUT = '2m';
 

@@ -1,13 +1,8 @@
 import type { CommandModule } from 'yargs';
-import type { ExitCode } from '../lib/errors.js';
+import { type Command, type CommandBody, moduleOf } from '../cli/command.js';
+import type { GlobalOptions } from '../cli/global-options.js';
+import { UsageError } from '../cli/usage.js';
 import { nearest } from '../lib/text.js';
-import {
-  type Command,
-  type CommandBody,
-  type GlobalOptions,
-  moduleOf,
-  UsageError,
-} from './context.js';
 
 /** How each is called and what it does, in the order of the help. */
 const DESCRIPTIONS = {
@@ -120,22 +115,3 @@ export async function commandsFor(
 function nameOf(usage: string): string {
   return usage.replace(/ .*/, '');
 }
-
-/** What peersync is, in a sentence. */
-export const ABOUT = 'Keeps folders on disk and a search peer in step.';
-
-/** How one begins. */
-export const FIRST_EXAMPLES: readonly [line: string, what: string][] = [
-  ['$0 init', 'Write a first configuration'],
-  ['$0 run -c config.json', 'Watch, push and confirm until stopped'],
-  ['$0 why ~/notes/plan.md', 'Tell everything about one file'],
-];
-
-/** What the exit codes say. */
-export const EXIT_WORDS: Readonly<Record<ExitCode, string>> = {
-  0: 'done',
-  1: 'failure',
-  2: 'wrong usage or configuration',
-  3: 'done but items are quarantined or missing in the peer, or a mirror raised an alarm',
-  4: 'peer unreachable',
-};

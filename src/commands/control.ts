@@ -1,3 +1,9 @@
+import { define } from '../cli/command.js';
+import { configOf } from '../cli/global-options.js';
+import * as option from '../cli/option.js';
+import { answer, restated } from '../cli/output.js';
+import { counted, dueText, safe } from '../cli/text.js';
+import { UsageError } from '../cli/usage.js';
 import { ConfigError } from '../config/config.js';
 import { askDaemon } from '../daemon/control.js';
 import { systemClock } from '../lib/clock.js';
@@ -9,10 +15,7 @@ import { LONGEST_PAUSE_MS, SHORTEST_PAUSE_MS } from '../report/pausing.js';
 import type { ReloadReport } from '../report/status.js';
 import { stateHolder } from '../state/directory.js';
 import type { ScanReport } from '../watch/watcher.js';
-import { answer, configOf, define, restated, UsageError } from './context.js';
 import { askAnyoneOnce, configToAsk, missingState, runningStatus } from './daemon-access.js';
-import * as option from './option.js';
-import { counted, dueText, safe } from './text.js';
 
 /** A scan of the folders now, by the running daemon. */
 export const rescanCommand = define({

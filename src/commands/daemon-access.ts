@@ -1,4 +1,7 @@
 import { readFile } from 'node:fs/promises';
+import { configOf, type GlobalOptions, isThere, openLog } from '../cli/global-options.js';
+import { complain } from '../cli/output.js';
+import { onSignals } from '../cli/signals.js';
 import { type Config, ConfigError, type FolderConfig } from '../config/config.js';
 import { askDaemon } from '../daemon/control.js';
 import type { Daemon } from '../daemon/daemon.js';
@@ -12,7 +15,6 @@ import type { QueueStatus, RequestQueue } from '../queue/request-queue.js';
 import type { Question } from '../report/answers.js';
 import type { StatusReport } from '../report/status.js';
 import type { StateView } from '../state/state.js';
-import { complain, configOf, type GlobalOptions, isThere, onSignals, openLog } from './context.js';
 
 /**
  * The configuration of a command that asks the daemon. Where its file is broken and the daemon goes

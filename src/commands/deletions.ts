@@ -1,14 +1,17 @@
+import { define } from '../cli/command.js';
+import { choice, consent, onThisTerminal } from '../cli/consent.js';
+import type { GlobalOptions } from '../cli/global-options.js';
+import * as option from '../cli/option.js';
+import { answer, complain } from '../cli/output.js';
+import { counted, safe } from '../cli/text.js';
+import { UsageError } from '../cli/usage.js';
 import { quoted, shellWord } from '../lib/text.js';
 import { type Forgetting, nothingHeld } from '../report/deletions.js';
 import { knownFolder } from '../report/items.js';
 import type { StatusReport } from '../report/status.js';
 import { itemName } from '../state/entry.js';
 import type { HeldDeletes } from '../watch/deletions.js';
-import { answer, complain, define, type GlobalOptions, UsageError } from './context.js';
 import { askAnyoneOnce, configToAsk } from './daemon-access.js';
-import * as option from './option.js';
-import { choice, consent, onThisTerminal } from './terminal.js';
-import { counted, safe } from './text.js';
 
 const YES = option.flag('Without asking');
 

@@ -1,5 +1,10 @@
 import { realpath, stat } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
+import { define, type Given } from '../cli/command.js';
+import * as option from '../cli/option.js';
+import { answer, restated, writeAll } from '../cli/output.js';
+import { counted, named, safe, timeText } from '../cli/text.js';
+import { UsageError } from '../cli/usage.js';
 import { systemClock } from '../lib/clock.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
 import { writtenPath } from '../lib/home.js';
@@ -8,10 +13,7 @@ import { formatBytes } from '../lib/units.js';
 import type { Citation, CitationOptions, CitingDocument } from '../peer/citation.js';
 import type { Peerdoc } from '../peer/peerdoc.js';
 import type { ShareQuery, ShareStream } from '../peer/share.js';
-import { answer, define, type Given, restated, UsageError, writeAll } from './context.js';
-import * as option from './option.js';
 import { askPeer, nameMaxSize } from './peer.js';
-import { counted, named, safe, timeText } from './text.js';
 
 /** Which document a command is about. */
 const DOCUMENT = {

@@ -1,3 +1,10 @@
+import { define } from '../cli/command.js';
+import { configToName, isThere, openLog } from '../cli/global-options.js';
+import * as option from '../cli/option.js';
+import { answer } from '../cli/output.js';
+import { Progress, type Step } from '../cli/progress.js';
+import { counted, named, safe, timeText } from '../cli/text.js';
+import { UsageError } from '../cli/usage.js';
 import type { Config } from '../config/config.js';
 import { askDaemonText } from '../daemon/control.js';
 import { systemClock } from '../lib/clock.js';
@@ -9,7 +16,6 @@ import { formatBytes } from '../lib/units.js';
 import { LISTED_STATUSES, type ListedEntry, locate } from '../report/items.js';
 import type { WhyReport } from '../report/why.js';
 import type { Deviation, Verified, Verifying } from '../uplink/verify.js';
-import { answer, configToName, define, isThere, openLog, UsageError } from './context.js';
 import {
   answerAlone,
   askAnyone,
@@ -17,9 +23,6 @@ import {
   configToAsk,
   runningStatus,
 } from './daemon-access.js';
-import * as option from './option.js';
-import { Progress, type Step } from './terminal.js';
-import { counted, named, safe, timeText } from './text.js';
 
 /** Every known file, one a line. */
 export const listCommand = define({

@@ -1,4 +1,10 @@
 import { join } from 'node:path';
+import { define } from '../cli/command.js';
+import { type GlobalOptions, openLog } from '../cli/global-options.js';
+import * as option from '../cli/option.js';
+import { answer, print } from '../cli/output.js';
+import { filtered, Progress, type Step } from '../cli/progress.js';
+import { columns, counted, fewOf, safe } from '../cli/text.js';
 import { systemClock } from '../lib/clock.js';
 import { pagePath } from '../lib/documentation.js';
 import { EXIT, type ExitCode } from '../lib/errors.js';
@@ -6,11 +12,7 @@ import type { Logger } from '../lib/logger.js';
 import { sentence } from '../lib/text.js';
 import { durationText, formatBytes } from '../lib/units.js';
 import type { MirrorReport } from '../mirror/record.js';
-import { answer, define, type GlobalOptions, openLog, print } from './context.js';
 import { askAnyone, configToAsk } from './daemon-access.js';
-import * as option from './option.js';
-import { filtered, Progress, type Step } from './terminal.js';
-import { columns, counted, fewOf, safe } from './text.js';
 
 /** How often the time that has passed is shown anew, in ms. */
 const SHOWN_EVERY_MS = 1_000;

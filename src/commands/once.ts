@@ -1,3 +1,10 @@
+import { define } from '../cli/command.js';
+import { prepare } from '../cli/global-options.js';
+import * as option from '../cli/option.js';
+import { answer, restated } from '../cli/output.js';
+import { Progress, type Step } from '../cli/progress.js';
+import { untilStopped } from '../cli/signals.js';
+import { counted, fewOf, numberText, safe } from '../cli/text.js';
 import type { Daemon } from '../daemon/daemon.js';
 import { systemClock } from '../lib/clock.js';
 import { EXIT, type ExitCode, PeersyncError } from '../lib/errors.js';
@@ -12,12 +19,8 @@ import type { Failure } from '../state/entry.js';
 import { statusOf } from '../state/line.js';
 import type { StateView } from '../state/state.js';
 import type { UnmountedPart } from '../watch/watcher.js';
-import { answer, define, prepare, restated, untilStopped } from './context.js';
 import { lastingFailure, openAlone, peerFailed, runningStatus } from './daemon-access.js';
 import { mirrorExitCode, runLines, withoutMirrors, worse } from './mirror.js';
-import * as option from './option.js';
-import { Progress, type Step } from './terminal.js';
-import { counted, fewOf, numberText, safe } from './text.js';
 
 const TICK_MS = 100;
 /** Another process works with the state. */

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
+import { fewOf } from '../cli/text.js';
 import type { Config } from '../config/config.js';
-import { fewOf } from './text.js';
 
 /** People's accounts have ids from here; those below are of the system. */
 const FIRST_PERSON = 1_000;

@@ -1,6 +1,12 @@
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { define } from '../cli/command.js';
+import { type GlobalOptions, openLog, prepare } from '../cli/global-options.js';
+import * as option from '../cli/option.js';
+import { restated } from '../cli/output.js';
+import { untilStopped } from '../cli/signals.js';
+import { UsageError } from '../cli/usage.js';
 import type { Config } from '../config/config.js';
 import type { EmbeddedAccess } from '../daemon/configured-peer.js';
 import type { EmbeddedPeer, EmbeddedPeerOptions } from '../embedded/embedded-peer.js';
@@ -11,17 +17,7 @@ import type { Logger } from '../lib/logger.js';
 import { nearest } from '../lib/text.js';
 import type { PeerClient } from '../peer/client.js';
 import { PeerError } from '../peer/errors.js';
-import {
-  define,
-  type GlobalOptions,
-  openLog,
-  prepare,
-  restated,
-  UsageError,
-  untilStopped,
-} from './context.js';
 import { runningStatus } from './daemon-access.js';
-import * as option from './option.js';
 
 /**
  * The embedded peer alone, for several daemons, for a look at it, or for tests. Needs no

@@ -1,5 +1,12 @@
 import { realpath, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { define } from '../cli/command.js';
+import { consent, onThisTerminal } from '../cli/consent.js';
+import { type GlobalOptions, isThere, prepare } from '../cli/global-options.js';
+import * as option from '../cli/option.js';
+import { answer, complain } from '../cli/output.js';
+import { counted, safe } from '../cli/text.js';
+import { UsageError } from '../cli/usage.js';
 import type { FolderConfig } from '../config/config.js';
 import { collection as collectionField } from '../config/fields.js';
 import { documentUrl, fileBase, normaliseBase } from '../config/url.js';
@@ -17,16 +24,6 @@ import type { Failure } from '../state/entry.js';
 import { cannotTravel } from '../uplink/documents.js';
 import { failures } from '../watch/rules.js';
 import {
-  answer,
-  complain,
-  define,
-  type GlobalOptions,
-  isThere,
-  prepare,
-  UsageError,
-} from './context.js';
-import * as option from './option.js';
-import {
   CHANGING,
   type Outcome,
   type OutgoingFile,
@@ -34,8 +31,6 @@ import {
   type RemovalOutcome,
 } from './own-uplink.js';
 import { withPeer } from './peer.js';
-import { consent, onThisTerminal } from './terminal.js';
-import { counted, safe } from './text.js';
 
 /**
  * Pushes single files, outside of all folders, and waits until the peer shows them; or removes what

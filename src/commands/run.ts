@@ -2,6 +2,10 @@ import { closeSync, openSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isatty } from 'node:tty';
+import { define } from '../cli/command.js';
+import { daemonConfig, isThere, prepare } from '../cli/global-options.js';
+import * as option from '../cli/option.js';
+import { onSignals } from '../cli/signals.js';
 import type { Config } from '../config/config.js';
 import { loadConfig } from '../config/load.js';
 import { Notifier } from '../daemon/watchdog.js';
@@ -11,8 +15,6 @@ import { withConfig } from '../lib/hint.js';
 import type { Logger } from '../lib/logger.js';
 import { growHeapSlowly } from '../lib/process.js';
 import { shellWord } from '../lib/text.js';
-import { daemonConfig, define, isThere, onSignals, prepare } from './context.js';
-import * as option from './option.js';
 
 /**
  * The daemon until SIGTERM or SIGINT: the first stops it gently, the second at once. SIGHUP lets it

@@ -1,12 +1,15 @@
+import { typedWords } from '../cli/arguments.js';
+import { define } from '../cli/command.js';
+import * as option from '../cli/option.js';
+import { answer } from '../cli/output.js';
+import { canDraw, wantsColour } from '../cli/terminal.js';
+import { columnsOf, counted, safe, wrapped } from '../cli/text.js';
+import { UsageError } from '../cli/usage.js';
 import { PeersyncError } from '../lib/errors.js';
 import { parseUrl } from '../lib/text.js';
 import { formatBytes, wallClockText } from '../lib/units.js';
 import type { Found, SearchAnswer } from '../peer/search.js';
-import { answer, define, typedWords, UsageError } from './context.js';
-import * as option from './option.js';
 import { askPeer } from './peer.js';
-import { canDraw, wantsColour } from './terminal.js';
-import { columnsOf, counted, safe, wrapped } from './text.js';
 
 /** What an index takes in one question. */
 const MOST = 100;

@@ -1,13 +1,16 @@
 import { stat, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import yargs from 'yargs';
+import { define } from '../cli/command.js';
+import { DEFAULT_CONFIG } from '../cli/global-options.js';
+import * as option from '../cli/option.js';
+import { answer, print } from '../cli/output.js';
+import { safe } from '../cli/text.js';
+import { UsageError } from '../cli/usage.js';
 import type { Config } from '../config/config.js';
 import { EXIT, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
 import { writtenPath } from '../lib/home.js';
 import { isWithin } from '../lib/text.js';
-import { answer, DEFAULT_CONFIG, define, print, UsageError } from './context.js';
-import * as option from './option.js';
-import { safe } from './text.js';
 
 /** Writes a first configuration that runs as it is, never over another one. */
 export const initCommand = define({

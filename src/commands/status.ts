@@ -1,17 +1,7 @@
-import { systemClock } from '../lib/clock.js';
-import { EXIT, type ExitCode } from '../lib/errors.js';
-import { sentence } from '../lib/text.js';
-import { durationText } from '../lib/units.js';
-import { PEER_FAILURE_WORDS } from '../queue/breaker.js';
-import { paceText } from '../report/pace.js';
-import type { Percentiles, StatisticsReport, TimeToSearch } from '../report/statistics.js';
-import type { Condition, StatusReport } from '../report/status.js';
-import { stateHolder } from '../state/directory.js';
-import { answer, completed, define } from './context.js';
-import { askAnyoneOnce, configToAsk, type MissingState, missingState } from './daemon-access.js';
-import { mirrorLines, worse } from './mirror.js';
-import * as option from './option.js';
-import { type Line, type Style, styled, wrappedLines } from './terminal.js';
+import { define } from '../cli/command.js';
+import * as option from '../cli/option.js';
+import { answer, completed } from '../cli/output.js';
+import { type Line, type Style, styled, wrappedLines } from '../cli/terminal.js';
 import {
   columns,
   counted,
@@ -21,7 +11,18 @@ import {
   safe,
   terminalWidth,
   timeText,
-} from './text.js';
+} from '../cli/text.js';
+import { systemClock } from '../lib/clock.js';
+import { EXIT, type ExitCode } from '../lib/errors.js';
+import { sentence } from '../lib/text.js';
+import { durationText } from '../lib/units.js';
+import { PEER_FAILURE_WORDS } from '../queue/breaker.js';
+import { paceText } from '../report/pace.js';
+import type { Percentiles, StatisticsReport, TimeToSearch } from '../report/statistics.js';
+import type { Condition, StatusReport } from '../report/status.js';
+import { stateHolder } from '../state/directory.js';
+import { askAnyoneOnce, configToAsk, type MissingState, missingState } from './daemon-access.js';
+import { mirrorLines, worse } from './mirror.js';
 
 /** How everything stands, whether the daemon runs or not. */
 export const statusCommand = define({

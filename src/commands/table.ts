@@ -1,25 +1,20 @@
 import { isUtf8 } from 'node:buffer';
 import { createReadStream } from 'node:fs';
 import { tmpdir } from 'node:os';
+import { define } from '../cli/command.js';
+import { consent, onThisTerminal } from '../cli/consent.js';
+import type { GlobalOptions } from '../cli/global-options.js';
+import * as option from '../cli/option.js';
+import { answer, print, printJson, writeAll } from '../cli/output.js';
+import { counted, named, safe, tableText, terminalWidth } from '../cli/text.js';
+import { UsageError } from '../cli/usage.js';
 import { EXIT, messageOf, PeersyncError } from '../lib/errors.js';
 import { writtenPath } from '../lib/home.js';
 import { shellWord } from '../lib/text.js';
 import { formatBytes } from '../lib/units.js';
 import type { PeerClient } from '../peer/client.js';
 import type { TableQuery, TableRow, TableStream } from '../peer/table.js';
-import {
-  answer,
-  define,
-  type GlobalOptions,
-  print,
-  printJson,
-  UsageError,
-  writeAll,
-} from './context.js';
-import * as option from './option.js';
 import { askPeer, nameMaxSize, noTable } from './peer.js';
-import { consent, onThisTerminal } from './terminal.js';
-import { counted, named, safe, tableText, terminalWidth } from './text.js';
 
 const TABLE = option.needed('The name of the table');
 

@@ -1,3 +1,17 @@
+import { define } from '../cli/command.js';
+import type { GlobalOptions } from '../cli/global-options.js';
+import { answer, completed, printJson } from '../cli/output.js';
+import { untilStopped } from '../cli/signals.js';
+import {
+  canDraw,
+  type Line,
+  listenToKeys,
+  Screen,
+  type Style,
+  styled,
+  wantsColour,
+} from '../cli/terminal.js';
+import { clockText, counted, safe } from '../cli/text.js';
 import type { Config } from '../config/config.js';
 import { askDaemon } from '../daemon/control.js';
 import { systemClock } from '../lib/clock.js';
@@ -5,14 +19,6 @@ import { EXIT, messageOf, PeersyncError } from '../lib/errors.js';
 import { durationText } from '../lib/units.js';
 import type { LiveLine } from '../report/answers.js';
 import type { RecentEvent, StatusReport } from '../report/status.js';
-import {
-  answer,
-  completed,
-  define,
-  type GlobalOptions,
-  printJson,
-  untilStopped,
-} from './context.js';
 import { configToAsk } from './daemon-access.js';
 import {
   conditionLines,
@@ -22,16 +28,6 @@ import {
   statusSections,
   summaryLines,
 } from './status.js';
-import {
-  canDraw,
-  type Line,
-  listenToKeys,
-  Screen,
-  type Style,
-  styled,
-  wantsColour,
-} from './terminal.js';
-import { clockText, counted, safe } from './text.js';
 
 /** Between two pictures, in ms. */
 const PICTURE_MS = 1_000;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { rendered, Screen } from '../../src/commands/terminal.js';
-import { displayWidth } from '../../src/commands/text.js';
+import { rendered, Screen } from '../../src/cli/terminal.js';
+import { displayWidth } from '../../src/cli/text.js';
 import { WatchModel, watchLine, watchView } from '../../src/commands/watch.js';
 import type { StatusReport } from '../../src/report/status.js';
 import { FakeTerminal } from '../support/terminal.js';

@@ -38,7 +38,7 @@ const VALUES: Readonly<Record<string, string>> = {
   '${shellWord(file)}': shellWord(`${NAME}/a b.md`),
 };
 /** Texts that are no hints, or are put together of others. */
-const NO_HINTS: readonly string[] = ['lib/hint.ts', 'commands/man-page.ts'];
+const NO_HINTS: readonly string[] = ['lib/hint.ts', 'cli/man-page.ts'];
 
 const lines = hintsInSource()
   .filter(({ files }) => files.some((file) => !NO_HINTS.includes(file)))

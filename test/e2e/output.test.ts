@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import type { Command } from '../../src/cli/command.js';
 import { allCommands } from '../../src/commands/commands.js';
-import type { Command } from '../../src/commands/context.js';
 import { OUTPUT } from '../../src/commands/output.js';
 import { atRemotePeer, fill } from './at-peer.js';
 

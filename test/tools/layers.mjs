@@ -8,11 +8,12 @@ const src = resolve(import.meta.dirname, '../../src');
 
 /** Which rooms a room may import from (besides itself). */
 const allowed = {
-  cli: 'commands config lib',
-  index: 'peer lib',
-  'file-thread': 'content watch uplink lib',
-  'document-process': 'content uplink lib',
-  commands: 'daemon report watch uplink mirror content queue state peer config lib',
+  'cli.ts': 'commands cli lib',
+  'index.ts': 'peer lib',
+  'file-thread.ts': 'content watch uplink lib',
+  'document-process.ts': 'content uplink lib',
+  commands: 'cli daemon report watch uplink mirror content queue state peer config lib',
+  cli: 'daemon peer config lib',
   daemon: 'page report watch uplink mirror queue state peer config embedded lib',
   page: 'web report watch uplink mirror queue state peer config lib',
   report: 'watch uplink mirror queue state peer config lib',
@@ -99,7 +100,7 @@ if (problems.length > 0) {
 console.log('layers: in order');
 
 function roomOf(file) {
-  return file.includes('/') ? file.split('/')[0] : file.replace(/\.tsx?$/, '');
+  return file.split('/')[0];
 }
 
 /** The files of src, and the packages, that a file imports. */

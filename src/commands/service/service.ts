@@ -1,15 +1,18 @@
 import { readdir, readFile, realpath } from 'node:fs/promises';
 import { userInfo } from 'node:os';
 import { basename, join, sep } from 'node:path';
+import { define, type Given } from '../../cli/command.js';
+import { type GlobalOptions, isThere } from '../../cli/global-options.js';
+import * as option from '../../cli/option.js';
+import { answer } from '../../cli/output.js';
+import { named } from '../../cli/text.js';
+import { UsageError } from '../../cli/usage.js';
 import type { Config } from '../../config/config.js';
 import { loadConfig } from '../../config/load.js';
 import { EXIT, PeersyncError, systemCode } from '../../lib/errors.js';
 import { writtenPath } from '../../lib/home.js';
 import { PACKAGE_ROOT } from '../../lib/process.js';
-import { answer, define, type Given, type GlobalOptions, isThere, UsageError } from '../context.js';
-import * as option from '../option.js';
 import { openToOthers } from '../other-accounts.js';
-import { named } from '../text.js';
 import {
   assertOurs,
   configHome,

@@ -3,12 +3,13 @@ import { mkdir, readFile, rm, rmdir } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { dirname, join, sep } from 'node:path';
 import { promisify } from 'node:util';
+import { isThere } from '../../cli/global-options.js';
+import { print } from '../../cli/output.js';
 import type { Config } from '../../config/config.js';
 import type { Secret } from '../../config/fields.js';
 import { writeFileAtomic } from '../../lib/atomic.js';
 import { EXIT, messageOf, PeersyncError, systemCode } from '../../lib/errors.js';
 import { sentence } from '../../lib/text.js';
-import { isThere, print } from '../context.js';
 
 /** By this a file is known to be ours to replace and to remove. */
 const MARK =

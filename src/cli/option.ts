@@ -1,5 +1,5 @@
 import { parseDuration, parseSize } from '../lib/units.js';
-import { UsageError } from './context.js';
+import { UsageError } from './usage.js';
 
 // What options and arguments are, for `define`; and what their texts stand for.
 

@@ -1,7 +1,8 @@
 import yargs, { type Argv } from 'yargs';
 import { pageInShell } from '../lib/documentation.js';
-import { ABOUT, EXIT_WORDS, FIRST_EXAMPLES } from './commands.js';
-import { type Command, type GlobalOptions, moduleOf, withGlobalOptions } from './context.js';
+import { ABOUT, EXIT_WORDS, FIRST_EXAMPLES } from './about.js';
+import { type Command, moduleOf, withGlobalOptions } from './command.js';
+import type { GlobalOptions } from './global-options.js';
 
 /** What peersync reads from its surroundings; a name and what it does. */
 const ENVIRONMENT: Readonly<Record<string, string>> = {

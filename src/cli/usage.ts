@@ -1,4 +1,6 @@
+import { EXIT, PeersyncError } from '../lib/errors.js';
 import { nearest } from '../lib/text.js';
+import { GLOBAL_OPTIONS } from './global-options.js';
 
 /**
  * The words of yargs for a wrong command line, each a key with its values. `usageMessage` makes a
@@ -94,4 +96,30 @@ function unknownText(
 
 function isNamed(arg: string, name: string): boolean {
   return arg === `--${name}` || arg.startsWith(`--${name}=`) || arg === `--no-${name}`;
+}
+
+/** Where the help of the command stands that was given. */
+function helpHint([command = ''] = process.argv.slice(2)): string {
+  return /^[a-z][a-z-]*$/.test(command)
+    ? `See \`peersync ${command} --help\`.`
+    : 'See `peersync --help`.';
+}
+
+/** The command line was wrong. */
+export class UsageError extends PeersyncError {
+  constructor(message: string, hint = helpHint()) {
+    super({
+      code: 'USAGE',
+      message: message.replace(/\s*\n\s*/g, ' '),
+      hint,
+      exitCode: EXIT.usage,
+    });
+  }
+}
+
+/** The command line was wrong before it was known which command it is. */
+export function wrongUsage(message: string): UsageError {
+  const args = process.argv.slice(2);
+  const options = [...Object.keys(GLOBAL_OPTIONS), 'help', 'version'];
+  return new UsageError(usageMessage(message, { usage: 'peersync', options, commands: [], args }));
 }

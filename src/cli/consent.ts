@@ -1,0 +1,73 @@
+import type { Readable, Writable } from 'node:stream';
+import { EXIT, PeersyncError } from '../lib/errors.js';
+
+/** Where a person is asked; `isTerminal` tells whether somebody is there. */
+export interface Asked {
+  readonly input: Readable;
+  readonly output: Writable;
+  readonly isTerminal: boolean;
+}
+
+export const onThisTerminal: () => Asked = () => ({
+  input: process.stdin,
+  output: process.stderr,
+  isTerminal: process.stdin.isTTY === true && process.stderr.isTTY === true,
+});
+
+/**
+ * Resolves when a person typed what was asked for.
+ *
+ * @param nothing what did not happen, where it is refused
+ * @throws PeersyncError NOT_CONFIRMED when something else was typed, or nobody could be asked (a
+ *   wrong usage then)
+ */
+export async function consent(
+  question: string,
+  expected: string,
+  asked: Asked,
+  signal: AbortSignal,
+  nothing = 'Nothing was deleted',
+): Promise<void> {
+  const instead = 'Give --yes when that is what you want.';
+  await choice(question, [expected], asked, signal, { nothing, instead });
+}
+
+/**
+ * Resolves to the one of several words that a person typed.
+ *
+ * @param refusal what did not happen, where it is refused, and what to do where nobody can be asked
+ * @throws PeersyncError as `consent`
+ */
+export async function choice<Word extends string>(
+  question: string,
+  words: readonly Word[],
+  asked: Asked,
+  signal: AbortSignal,
+  { nothing, instead }: { readonly nothing: string; readonly instead: string },
+): Promise<Word> {
+  if (!asked.isTerminal)
+    throw new PeersyncError({
+      code: 'NOT_CONFIRMED',
+      message: `${nothing}: there is no terminal to ask on.`,
+      hint: instead,
+      exitCode: EXIT.usage,
+    });
+  const { createInterface } = await import('node:readline/promises');
+  // The terminal's own line editing: then Ctrl-C stays a signal.
+  const lines = createInterface({ input: asked.input, output: asked.output, terminal: false });
+  try {
+    const closed = new Promise<undefined>((resolve) =>
+      lines.once('close', () => resolve(undefined)),
+    );
+    const answer = await Promise.race([lines.question(question, { signal }), closed]);
+    const chosen = words.find((word) => word === answer?.trim());
+    if (chosen !== undefined) return chosen;
+  } finally {
+    lines.close();
+  }
+  throw new PeersyncError({
+    code: 'NOT_CONFIRMED',
+    message: `${nothing}: ${words.map((word) => `"${word}"`).join(' or ')} was not typed.`,
+    hint: 'Run the command again when you are sure.',
+  });
+}

@@ -1,0 +1,182 @@
+import type { Clock } from '../lib/clock.js';
+import type { Logger } from '../lib/logger.js';
+import { Rate } from '../lib/rate.js';
+import { amountText } from '../lib/text.js';
+import { durationText } from '../lib/units.js';
+import { canDraw, wantsColour, whenLeaving } from './terminal.js';
+import { columnsOf, displayWidth, fitted } from './text.js';
+
+/** How far a run has come. */
+export interface Step {
+  readonly done: number;
+  readonly total: number;
+  /** What else is to be done, which counts for the bar and not for the rate. */
+  readonly besides?: { readonly done: number; readonly total: number };
+  /** What is told beside the bar, the most important first: `3/10 confirmed`. */
+  readonly parts: readonly string[];
+  /** Whether more may come, so that nobody can say how long it takes. */
+  readonly growing?: boolean;
+  /** Whether nothing can move now, such as while the peer is away: then there is no rate either. */
+  readonly heldUp?: boolean;
+}
+
+const SHORTEST_BAR = 8;
+const LONGEST_BAR = 30;
+
+/**
+ * What is shown of a step, shorter than the terminal is wide, so that it never wraps: what matters
+ * least is left out first, and the bar takes what room is left.
+ *
+ * @param perSecond undefined while it is not known
+ * @param columns of the terminal; undefined where nothing is drawn: then it is everything that can
+ *   be told, and no bar
+ */
+export function progressLine(step: Step, perSecond: number | undefined, columns?: number): string {
+  const { done, growing = false, parts, total, besides = { done: 0, total: 0 } } = step;
+  const all = total + besides.total;
+  const share = all === 0 ? 0 : Math.min(1, Math.max(0, (done + besides.done) / all));
+  const percent = `${`${Math.floor(share * 100)}%`.padStart(4)} `;
+  const isMoving = perSecond !== undefined && perSecond > 0 && total > 0;
+  const isKnown = isMoving && !growing && total > done;
+  const rate = !isMoving ? [] : [`${amountText(perSecond)}/s`];
+  const left = isKnown ? [`${durationText(((total - done) / perSecond) * 1000)} left`] : [];
+  const [first = '', ...rest] = parts;
+  if (columns === undefined) return percent + [first, ...rest, ...rate, ...left].join(', ');
+  const room = columns - 1;
+  for (;;) {
+    const text = percent + [first, ...rest, ...rate, ...left].join(', ');
+    const width = Math.min(LONGEST_BAR, room - displayWidth(text) - 1);
+    if (width >= SHORTEST_BAR) {
+      const filled = Math.floor(share * width);
+      return `${'█'.repeat(filled)}${'░'.repeat(width - filled)} ${text}`;
+    }
+    const least = [rest, rate, left].find((words) => words.length > 0);
+    if (least === undefined)
+      return displayWidth(text) <= room ? text : fitted(text, Math.max(1, room));
+    least.pop();
+  }
+}
+
+/** Between two plain lines, in ms. */
+const LINE_INTERVAL_MS = 5_000;
+
+const HIDE_CURSOR = '\x1b[?25l';
+const SHOW_CURSOR = '\x1b[?25h';
+/** A line that is longer than the terminal has become meanwhile is cut there, not wrapped. */
+const NO_WRAP = '\x1b[?7l';
+const WRAP = '\x1b[?7h';
+/** From the cursor on, so that a line that the terminal broke in two goes as a whole. */
+const CLEAR = '\x1b[J';
+/**
+ * The whole line, from its begin. The blank is for terminals that take clearing from the first
+ * corner of the window for clearing the window, and keep what stood there above it.
+ */
+const CLEAR_LINE = `\r ${CLEAR}\r`;
+
+/** Where progress is shown: a terminal, or any stream for plain lines. */
+export interface ProgressStream {
+  readonly isTTY?: boolean | undefined;
+  readonly columns?: number | undefined;
+  write(text: string): unknown;
+  on(event: 'resize', listener: () => void): unknown;
+  off(event: 'resize', listener: () => void): unknown;
+}
+
+/**
+ * How far a run has come.
+ *
+ * - *Drawn*, on a terminal: one line that is drawn anew in place, also when the terminal gets
+ *   another size. The cursor is hidden and waits at the line's begin, where it stays even when a
+ *   terminal that became narrower breaks the line in two.
+ * - *Told*, elsewhere: a plain line now and then.
+ * - *Silent*, without a stream.
+ *
+ * `clear` makes room for other output; the next `show` draws again. After `end` the terminal is as
+ * it was before.
+ */
+export class Progress {
+  readonly #rate = new Rate();
+  #lastLineAt: number;
+  #lastText = '';
+  #step: Step | undefined;
+  #callOff: (() => void) | undefined;
+
+  /** @param stream where to show it; nowhere when undefined */
+  constructor(
+    readonly stream: ProgressStream | undefined,
+    readonly clock: Clock,
+    readonly env: NodeJS.ProcessEnv = process.env,
+  ) {
+    this.#lastLineAt = clock.now();
+  }
+
+  show(step: Step): void {
+    if (this.stream === undefined) return;
+    const at = this.clock.now();
+    this.#rate.note(at, step.done);
+    this.#step = step;
+    if (canDraw(this.stream, this.env)) this.#draw(this.stream, step);
+    else if (at - this.#lastLineAt >= LINE_INTERVAL_MS) {
+      this.#lastLineAt = at;
+      const text = progressLine(step, this.#perSecond(step)).trimStart();
+      if (text !== this.#lastText) this.stream.write(`${text}\n`);
+      this.#lastText = text;
+    }
+  }
+
+  /** Makes room for a line of something else. */
+  clear(): void {
+    if (this.#callOff === undefined || this.#lastText === '') return;
+    this.stream?.write(CLEAR_LINE);
+    this.#lastText = '';
+  }
+
+  /** Clears the line for good, so that the result stands alone. */
+  end(): void {
+    if (this.#callOff === undefined) return;
+    this.#callOff();
+    this.#callOff = undefined;
+    this.#step = undefined;
+    this.stream?.off('resize', this.#redraw);
+    this.stream?.write(`${CLEAR_LINE}${SHOW_CURSOR}`);
+  }
+
+  /** A log whose lines the bar makes room for. */
+  beside(log: Logger): Logger {
+    return filtered(log, () => {
+      this.clear();
+      return true;
+    });
+  }
+
+  #perSecond({ done, heldUp = false }: Step): number | undefined {
+    return heldUp ? undefined : this.#rate.perSecond(this.clock.now(), done);
+  }
+
+  #draw(stream: ProgressStream, step: Step): void {
+    const text = progressLine(step, this.#perSecond(step), columnsOf(stream));
+    const line = wantsColour(this.env) ? text.replace(/^█+/, '\x1b[32m$&\x1b[39m') : text;
+    if (line === this.#lastText) return;
+    this.#lastText = line;
+    if (this.#callOff === undefined) {
+      this.#callOff = whenLeaving(() => this.end());
+      stream.on('resize', this.#redraw);
+      stream.write(HIDE_CURSOR);
+    }
+    stream.write(`${NO_WRAP}\r${line}${CLEAR}\r${WRAP}`);
+  }
+
+  readonly #redraw = (): void => {
+    if (this.#step === undefined || this.stream === undefined) return;
+    this.clear();
+    this.#draw(this.stream, this.#step);
+  };
+}
+
+/** A log that only takes the lines for which `isWanted` says so. */
+export function filtered(log: Logger, isWanted: (fields: object) => boolean): Logger {
+  const at = (level: keyof Logger) => (fields: object, message: string) => {
+    if (isWanted(fields)) log[level](fields, message);
+  };
+  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
+}

@@ -1,0 +1,36 @@
+/** Calls `stop` at the first SIGTERM or SIGINT; the second ends the process as the signal would. */
+export function onSignals(stop: (signal: NodeJS.Signals) => void, atOnce = () => {}): () => void {
+  let asked = false;
+  const listener = (signal: NodeJS.Signals) => {
+    if (asked) {
+      atOnce();
+      unlisten();
+      process.kill(process.pid, signal);
+      return;
+    }
+    asked = true;
+    stop(signal);
+  };
+  const unlisten = () => {
+    process.off('SIGTERM', listener);
+    process.off('SIGINT', listener);
+  };
+  process.on('SIGTERM', listener);
+  process.on('SIGINT', listener);
+  return unlisten;
+}
+
+/**
+ * Lets `use` work until it is done, or called off by the first SIGTERM or SIGINT; what else it
+ * started ends with it.
+ */
+export async function untilStopped<T>(use: (ending: AbortController) => Promise<T>): Promise<T> {
+  const ending = new AbortController();
+  const unlisten = onSignals(() => ending.abort());
+  try {
+    return await use(ending);
+  } finally {
+    ending.abort();
+    unlisten();
+  }
+}
