@@ -7,7 +7,7 @@ import { withGlobalOptions } from './cli/command.js';
 import { usualConfig } from './cli/global-options.js';
 import { print, reportError } from './cli/output.js';
 import { wrongUsage } from './cli/usage.js';
-import { commandsFor } from './commands/commands.js';
+import { commandsFor, completesOf } from './commands/commands.js';
 import { EXIT } from './lib/errors.js';
 
 // A reader that went away (`peersync list | head`) is no error.
@@ -56,7 +56,11 @@ try {
   if (optionsOf(args).includes('--no-color')) process.env.NO_COLOR = '1';
   const completions =
     args[0] === '--get-yargs-completions'
-      ? await (await import('./commands/setup.js')).completionsFor(args, process.env)
+      ? await (await import('./commands/completion.js')).completionsFor(
+          args,
+          process.env,
+          completesOf,
+        )
       : undefined;
   if (completions === undefined) await commandLine(asOptions(args));
   else for (const completion of completions) print(completion);

@@ -1,4 +1,5 @@
 import type { Argv, CommandModule, InferredOptionType, Options, PositionalOptions } from 'yargs';
+import type { ZodType } from 'zod';
 import type { ExitCode } from '../lib/errors.js';
 import { versionJson, versionText } from '../lib/process.js';
 import { GLOBAL_OPTIONS, type GlobalOptions, usualConfig } from './global-options.js';
@@ -23,6 +24,9 @@ export function withGlobalOptions(yargs: Argv): Argv<GlobalOptions> {
 /** Options or arguments by name. */
 export type OptionTable = Readonly<Record<string, Options & PositionalOptions>>;
 
+/** What the arguments of a command name, as far as the shell can complete it. */
+export type Completes = 'files' | 'folders' | 'folders to forget' | 'mirrors';
+
 /**
  * What a command takes and does. Its arguments to yargs, its help, completion and the manual page
  * are made from this.
@@ -32,7 +36,11 @@ export interface CommandBody {
   readonly options?: OptionTable;
   /** A command line, beginning with `$0`, and what it is good for. */
   readonly examples?: readonly (readonly [line: string, what: string])[];
-  /** Those below it. */
+  /** The shape of one line of the answer with --json. @default the command answers no JSON */
+  readonly output?: ZodType;
+  /** The same for command lines with an option that changes the shape, by option. */
+  readonly outputWith?: Readonly<Record<string, ZodType>>;
+  /** The commands below it. */
   readonly commands?: readonly Command[];
   /** Returns the exit code; missing where only those below it do something. */
   run?(options: GlobalOptions): Promise<ExitCode>;
@@ -124,8 +132,8 @@ export function moduleOf(
   };
 }
 
-/** The name of a command in the way it is called: `why` of `why <path>`. */
-function nameOf(usage: string): string {
+/** Returns the name of a command: `why` of `why <path>`. */
+export function nameOf(usage: string): string {
   return usage.replace(/ .*/, '');
 }
 

@@ -3,6 +3,7 @@ import { constants } from 'node:fs';
 import { access, opendir, readFile, stat, statfs } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
 import { dirname, join } from 'node:path';
+import { z } from 'zod';
 import { define } from '../cli/command.js';
 import { onThisTerminal } from '../cli/consent.js';
 import { prepare } from '../cli/global-options.js';
@@ -20,18 +21,45 @@ import { howToPut } from '../mirror/errors.js';
 import type { PeerClient } from '../peer/client.js';
 import { PeerError } from '../peer/errors.js';
 import type { StateView } from '../state/state.js';
+import { runningStatus } from './ask.js';
 import type { Finding } from './canary.js';
-import { readState, runningStatus } from './daemon-access.js';
 import { openToOthers } from './other-accounts.js';
 import { nameMaxSize, runningPeer } from './peer.js';
+import { readState } from './without-daemon.js';
 
 const CANARY_TIMEOUT = '2m';
+
+const findingShape = z.object({
+  check: z.string(),
+  ok: z.boolean(),
+  message: z.string(),
+  hint: z.string().optional(),
+});
 
 /**
  * Looks at everything that has to be right before the daemon can do its work; changes nothing, but
  * for canaries.
  */
 export const checkCommand = define({
+  output: findingShape,
+  outputWith: {
+    '--canary': z.union([
+      findingShape,
+      z.object({
+        canary: z
+          .object({
+            dialect: z.string(),
+            holdMs: z.number(),
+            timeToVisibleMs: z.number().optional(),
+            dropped: z.array(z.string()),
+            remaining: z
+              .array(z.string())
+              .describe('The URLs of the canaries that stay in the peer.'),
+          })
+          .nullable(),
+      }),
+    ]),
+  },
   options: {
     canary: option.flag('Push tiny documents, and tell what works on this peer'),
     url: option.value(

@@ -1,5 +1,6 @@
 import { realpath, stat } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
+import { z } from 'zod';
 import { define, type Given } from '../cli/command.js';
 import * as option from '../cli/option.js';
 import { answer, restated, writeAll } from '../cli/output.js';
@@ -55,6 +56,21 @@ export function noDocument(
 /** What the peer shows of one document. */
 export const docCommand = define({
   ...DOCUMENT,
+  output: z.object({
+    url: z.string().optional(),
+    urlhash: z.string().optional(),
+    title: z.string().optional(),
+    size: z.number().optional(),
+    words: z.number().optional(),
+    digest: z.string().optional(),
+    lastModified: z.number().optional(),
+    loadDate: z.number().optional(),
+    at: z.number(),
+    collections: z.array(z.string()).optional(),
+    fields: z
+      .record(z.string(), z.array(z.string()))
+      .describe("All that the peer shows, under the peer's names."),
+  }),
   examples: [
     ['$0 doc https://example.org/a.md', 'By its URL'],
     ['$0 doc --hash y4Zp1x3nLcAA --json', 'By its hash, with every field that the peer shows'],
@@ -87,8 +103,26 @@ function docText(doc: Peerdoc, now: number): string[] {
   ]);
 }
 
+const documentList = z.array(
+  z.object({
+    url: z.string(),
+    title: z.string().optional(),
+    sentences: z.number().optional(),
+  }),
+);
+
 /** What the peer knows of the sentences that one document has in common with others. */
 export const citationCommand = define({
+  output: z.object({
+    url: z.string().optional(),
+    urlhash: z.string().optional(),
+    title: z.string().optional(),
+    citing: documentList,
+    similar: documentList,
+    sentences: z.array(
+      z.object({ number: z.number(), text: z.string(), appearsIn: z.array(z.string()) }),
+    ),
+  }),
   positionals: DOCUMENT.positionals,
   options: {
     ...DOCUMENT.options,
@@ -154,6 +188,12 @@ function documentsText(what: string, documents: readonly CitingDocument[]): stri
 }
 
 const shareGet = define({
+  output: z.object({
+    data: z.string(),
+    file: z.string(),
+    bytes: z.number(),
+    sha256: z.string(),
+  }),
   options: {
     data: option.needed('The name of the object'),
     group: option.value('The group that it stands in, where the peer has groups; also written --c'),
@@ -202,6 +242,7 @@ const shareGet = define({
 });
 
 const shareList = define({
+  output: z.object({ shares: z.array(z.string()) }),
   options: { group: option.value('Only those of this group') },
   examples: [['$0 share list --group lists', 'One a line, group before name']],
   run: async (options) => {

@@ -1,10 +1,13 @@
 import { join } from 'node:path';
+import { mirror } from '../api/mirror.js';
+import { mirrorAccept } from '../api/mirror-accept.js';
 import { define } from '../cli/command.js';
 import { type GlobalOptions, openLog } from '../cli/global-options.js';
 import * as option from '../cli/option.js';
 import { answer, print } from '../cli/output.js';
 import { filtered, Progress, type Step } from '../cli/progress.js';
 import { columns, counted, fewOf, safe } from '../cli/text.js';
+import type { Config } from '../config/config.js';
 import { systemClock } from '../lib/clock.js';
 import { pagePath } from '../lib/documentation.js';
 import { EXIT, type ExitCode } from '../lib/errors.js';
@@ -12,7 +15,7 @@ import type { Logger } from '../lib/logger.js';
 import { sentence } from '../lib/text.js';
 import { durationText, formatBytes } from '../lib/units.js';
 import type { MirrorReport } from '../mirror/record.js';
-import { askAnyone, configToAsk } from './daemon-access.js';
+import { type AskOptions, askLines, configToAsk } from './ask.js';
 
 /** How often the time that has passed is shown anew, in ms. */
 const SHOWN_EVERY_MS = 1_000;
@@ -23,6 +26,7 @@ const SHOWN_EVERY_MS = 1_000;
  */
 export const mirrorCommand = define({
   positionals: { names: option.several('Only the mirrors with these names') },
+  output: mirror.line,
   examples: [
     ['$0 mirror', 'All of them'],
     ['$0 mirror prices', 'One of them'],
@@ -36,29 +40,42 @@ export const mirrorCommand = define({
         positionals: {
           names: { ...option.several('The mirrors, as `status` names them'), demandOption: true },
         },
+        output: mirrorAccept.line,
         examples: [['$0 mirror accept prices', 'After its table became empty on purpose']],
-        run: async (options) => await report('mirror-accept', { names: options.names }, options),
+        run: async (options) => {
+          const { names } = options;
+          return await runMirrors(options, names, (config, asking) =>
+            askLines(options, config, mirrorAccept, { names: [...names] }, asking),
+          );
+        },
       }),
     },
   ],
   run: async (options) => {
-    const { names } = options;
-    return await report('mirror', names.length === 0 ? {} : { names }, options);
+    const names = options.names.length === 0 ? undefined : [...options.names];
+    return await runMirrors(options, names, (config, asking) =>
+      askLines(options, config, mirror, { names }, asking),
+    );
   },
 });
 
-async function report(
-  ask: 'mirror' | 'mirror-accept',
-  parameters: { readonly names?: readonly string[] },
+/**
+ * Prints the lines of an answer as they come, and the progress meanwhile.
+ *
+ * @param names of the mirrors; undefined for all
+ */
+async function runMirrors(
   options: GlobalOptions,
+  names: readonly string[] | undefined,
+  askFor: (config: Config, asking: AskOptions) => AsyncIterable<MirrorReport>,
 ): Promise<ExitCode> {
   const [config, log] = [await configToAsk(options), await openLog(options, 2, 'warn')];
   const { root, shares, tables, citations } = config.mirror;
   const all = [...shares, ...tables, ...citations].map(({ name }) => name);
-  const waiting = new Set(parameters.names ?? all);
+  const waiting = new Set(names ?? all);
   const watched = process.stderr.isTTY && !options.json && waiting.size > 0;
   const progress = new Progress(watched ? process.stderr : undefined, systemClock);
-  const told = progress.beside(options.json ? log : withoutMirrors(log));
+  const logBeside = progress.beside(options.json ? log : withoutMirrors(log));
   const beganAt = systemClock.now();
   let exitCode: ExitCode = EXIT.done;
   let mirrors = 0;
@@ -72,13 +89,7 @@ async function report(
   };
   const shown = show();
   try {
-    for await (const each of askAnyone(
-      options,
-      config,
-      { ask, parameters },
-      { patienceMs: 0, log: told },
-    )) {
-      const report = each as MirrorReport;
+    for await (const report of askFor(config, { patienceMs: 0, log: logBeside })) {
       mirrors += 1;
       waiting.delete(report.name);
       progress.clear();

@@ -1,3 +1,5 @@
+import { z } from 'zod';
+import { condition, counts } from '../api/shapes.js';
 import { define } from '../cli/command.js';
 import { prepare } from '../cli/global-options.js';
 import * as option from '../cli/option.js';
@@ -19,8 +21,10 @@ import type { Failure } from '../state/entry.js';
 import { statusOf } from '../state/line.js';
 import type { StateView } from '../state/state.js';
 import type { UnmountedPart } from '../watch/watcher.js';
-import { lastingFailure, openAlone, peerFailed, runningStatus } from './daemon-access.js';
+import { runningStatus } from './ask.js';
 import { mirrorExitCode, runLines, withoutMirrors, worse } from './mirror.js';
+import { lastingFailure, peerFailed } from './patience.js';
+import { openAlone } from './without-daemon.js';
 
 const TICK_MS = 100;
 /** Another process works with the state. */
@@ -33,6 +37,18 @@ export const onceCommand = define({
   options: {
     timeout: option.preset('10m', 'Give up after this long; the next run goes on from there'),
   },
+  output: z.object({
+    items: counts,
+    requests: z.object({ push: z.number(), peerdoc: z.number() }),
+    mirrors: z.object({
+      current: z.number(),
+      changed: z.number(),
+      alarms: z.number(),
+      failed: z.number(),
+    }),
+    durationMs: z.number(),
+    conditions: z.array(condition).describe('What keeps files from their end.'),
+  }),
   examples: [
     ['$0 once', 'Bring the peer up to date'],
     ['$0 once --timeout 1h --json', 'The same for a script: the last line is one JSON object'],

@@ -25,7 +25,7 @@ import type { UplinkPeer } from '../uplink/deps.js';
 import { DocumentProcesses } from '../uplink/document-processes.js';
 import { type Packers, pack } from '../uplink/documents.js';
 import { Uplink } from '../uplink/uplink.js';
-import { lastingFailure, peerFailed } from './daemon-access.js';
+import { lastingFailure, peerFailed } from './patience.js';
 
 /** What became of a file that was pushed. */
 export type Outcome =

@@ -17,7 +17,7 @@ import type { Logger } from '../lib/logger.js';
 import { nearest } from '../lib/text.js';
 import type { PeerClient } from '../peer/client.js';
 import { PeerError } from '../peer/errors.js';
-import { runningStatus } from './daemon-access.js';
+import { runningStatus } from './ask.js';
 
 /**
  * The embedded peer alone, for several daemons, for a look at it, or for tests. Needs no

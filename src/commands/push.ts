@@ -1,5 +1,6 @@
 import { realpath, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { z } from 'zod';
 import { define } from '../cli/command.js';
 import { consent, onThisTerminal } from '../cli/consent.js';
 import { type GlobalOptions, isThere, prepare } from '../cli/global-options.js';
@@ -37,6 +38,22 @@ import { withPeer } from './peer.js';
  * was pushed so.
  */
 export const pushCommand = define({
+  output: z.object({
+    file: z.string(),
+    url: z.string(),
+    code: z.string().optional(),
+    message: z.string().optional(),
+    evidence: z.object({ kind: z.string(), shown: z.string() }).optional(),
+    status: z.enum(['accepted', 'confirmed', 'unseen', 'failed']),
+  }),
+  outputWith: {
+    '--remove': z.object({
+      url: z.string(),
+      code: z.string().optional(),
+      message: z.string().optional(),
+      status: z.enum(['removed', 'emptied', 'remains', 'failed']),
+    }),
+  },
   positionals: {
     file: option.several(
       'Files; text, unless the peer takes others. With --remove: files that were pushed, or URLs',

@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import { typedWords } from '../cli/arguments.js';
 import { define } from '../cli/command.js';
 import * as option from '../cli/option.js';
@@ -17,6 +18,25 @@ const LONGEST_QUERY = 1_000;
 
 /** Searches the peer as its own search page does. */
 export const searchCommand = define({
+  output: z.object({
+    query: z.string(),
+    total: z.number(),
+    totalIsExact: z.boolean(),
+    corrected: z.string().optional(),
+    items: z.array(
+      z.object({
+        url: z.string(),
+        title: z.string().optional(),
+        snippet: z.string().optional(),
+        size: z.number().optional(),
+        author: z.string().optional(),
+        collections: z.array(z.string()).optional(),
+        date: z.number().optional(),
+        lastModified: z.number().optional(),
+        loadDate: z.number().optional(),
+      }),
+    ),
+  }),
   positionals: {
     words: option.several('Words, all of which have to be there; the peer says what else it takes'),
   },

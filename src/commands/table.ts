@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { createReadStream } from 'node:fs';
 import { tmpdir } from 'node:os';
+import { z } from 'zod';
 import { define } from '../cli/command.js';
 import { consent, onThisTerminal } from '../cli/consent.js';
 import type { GlobalOptions } from '../cli/global-options.js';
@@ -18,7 +19,11 @@ import { askPeer, nameMaxSize, noTable } from './peer.js';
 
 const TABLE = option.needed('The name of the table');
 
+const cellsShape = z.record(z.string(), z.string());
+const rowShape = z.object({ table: z.string(), pk: z.string(), cells: cellsShape });
+
 const tableList = define({
+  output: z.object({ tables: z.array(z.string()) }),
   examples: [['$0 table list', 'One a line']],
   run: async (options) => {
     const tables = await askPeer(options, (client, signal) => client.tables.list({ signal }));
@@ -33,6 +38,9 @@ type Format = (typeof FORMATS)[number];
 
 /** The rows of a table, to the standard output, in bounded memory. */
 const tableGet = define({
+  output: cellsShape.describe(
+    'A row: its key is `pk`, its cells stand under the names of their columns.',
+  ),
   positionals: { table: TABLE },
   options: {
     search: option.value('Only rows that the peer finds by this'),
@@ -119,6 +127,7 @@ const CELLS = {
 
 /** Changes cells of one row, or makes the row; the cells that are not named stay. */
 const tableSet = define({
+  output: rowShape,
   positionals: CELLS,
   options: { pk: option.needed('The key of the row') },
   examples: [
@@ -137,6 +146,7 @@ const tableSet = define({
 
 /** Adds a row under a new key. */
 const tableAdd = define({
+  output: rowShape,
   positionals: CELLS,
   examples: [['$0 table add prices name=beech price=9.80', 'The new key is shown']],
   run: async (options) => {
@@ -224,6 +234,7 @@ const SHOWN_ROWS = 20;
 
 /** Deletes the rows with exactly these keys. */
 const tableDeleteRows = define({
+  output: z.object({ table: z.string(), deleted: z.array(z.string()) }),
   positionals: {
     table: TABLE,
     pk: option.several('The keys of the rows'),
@@ -251,6 +262,10 @@ const tableDeleteRows = define({
 
 /** Deletes a whole table. */
 const tableDrop = define({
+  output: z.object({
+    dropped: z.string(),
+    tables: z.array(z.string()).describe('Those that are left.'),
+  }),
   positionals: { table: TABLE },
   options: { yes: YES },
   examples: [

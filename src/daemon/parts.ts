@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { restorePause } from '../api/pause.js';
 import type { Config, FolderConfig } from '../config/config.js';
 import { documentUrl } from '../config/url.js';
 import { startEmbeddedPeer } from '../embedded/embedded-peer.js';
@@ -10,9 +11,9 @@ import { WorkThread } from '../lib/work-thread.js';
 import { Mirrors } from '../mirror/mirrors.js';
 import type { QueueLimits } from '../queue/options.js';
 import { RequestQueue } from '../queue/request-queue.js';
-import { restorePause } from '../report/pausing.js';
+import type { CurrentConfig } from '../report/live.js';
 import { Statistics } from '../report/statistics.js';
-import { type CurrentConfig, knownDialect, knownEmbedded } from '../report/status.js';
+import { knownDialect, knownEmbedded } from '../report/status.js';
 import { listStateFiles, lockState, StateError } from '../state/directory.js';
 import type { Item } from '../state/entry.js';
 import { State } from '../state/state.js';

@@ -5,7 +5,9 @@ import type { HealthCheck, Stuck } from '../lib/health.js';
 import { withConfig } from '../lib/hint.js';
 import type { Logger } from '../lib/logger.js';
 import { durationText } from '../lib/units.js';
-import { type DiskFailure, type Live, statusSentence } from '../report/status.js';
+import type { Live } from '../report/live.js';
+import { statusSentence } from '../report/status.js';
+import type { DiskFailure } from '../report/status-report.js';
 
 /** How long a loop may be busy without progress unless its check says otherwise, in ms. */
 const LIMIT_MS = 90_000;

@@ -1,12 +1,13 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyRequest } from 'fastify';
+import { httpStatusOf } from '../api/errors.js';
 import { isLoopback, type Listen } from '../config/url.js';
 import type { Clock } from '../lib/clock.js';
 import { pageInPackage } from '../lib/documentation.js';
-import { EXIT, PeersyncError } from '../lib/errors.js';
+import { PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
-import type { Live } from '../report/status.js';
+import type { Live } from '../report/live.js';
 import type { State } from '../state/state.js';
 import { isForeign, isRight, isSame } from '../web/server.js';
 
@@ -68,22 +69,11 @@ export class PageError extends PeersyncError {
   }
 }
 
-/** Codes of other rooms whose status says more than that of all others. */
-const STATUSES: Readonly<Record<string, number>> = {
-  UNKNOWN_FOLDER: 404,
-  MIRROR_NONE: 404,
-  MIRROR_UNKNOWN: 404,
-  UNKNOWN_QUESTION: 501,
-  STATE_FULL: 503,
-  STATE_UNWRITABLE: 503,
-};
-
 /** Any error as an answer, without a word of where in the program it arose. */
 export function answerOf(error: unknown): { readonly status: number; readonly body: ApiError } {
   const known = error instanceof PeersyncError ? error : frameworkError(error);
-  const { code, exitCode, hint, message } = known;
-  const other = STATUSES[code] ?? (exitCode === EXIT.usage ? 400 : 409);
-  const status = known instanceof PageError ? known.status : other;
+  const { code, hint, message } = known;
+  const status = known instanceof PageError ? known.status : httpStatusOf(known);
   return { status, body: { error: { code, message, hint } } };
 }
 

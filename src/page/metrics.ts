@@ -1,7 +1,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { wallAheadMs } from '../lib/clock.js';
 import { readBuild, VERSION } from '../lib/process.js';
-import type { Live } from '../report/status.js';
+import type { Live } from '../report/live.js';
 
 /** So many mirrors have series of their own; patterns may bring thousands. */
 export const MIRRORS_NAMED = 200;

@@ -32,27 +32,38 @@ export interface ListFilter {
 }
 
 /** One line of `list`. */
-export type ListedEntry = ReturnType<typeof listed>;
+export interface ListedEntry {
+  readonly folder: string;
+  readonly path: string;
+  readonly status: Entry['status'];
+  /** When the status began, in ms since the epoch. */
+  readonly since: number;
+  readonly size: number;
+  /** The hash of the bytes that the status is about; absent if they were never read. */
+  readonly sha256?: string | undefined;
+  readonly url?: string | undefined;
+  readonly attempts?: number | undefined;
+  /** Set if the file is skipped, and an older version of it is still searchable. */
+  readonly isOlderSearchable?: true | undefined;
+  /** Why the file is quarantined or skipped, or the error of its last try. */
+  readonly code?: string | undefined;
+  readonly message?: string | undefined;
+  readonly hint?: string | undefined;
+}
 
-function listed(entry: Entry) {
+function listed(entry: Entry): ListedEntry {
   const { folder, path, status, since, version } = entry;
   const failure = entry.failure ?? keptOutFor(entry);
   return {
     folder,
     path,
     status,
-    /** When the status began, in ms since the epoch. */
     since,
     size: version.size,
-    /** Of the bytes that the status is about; absent where they were never read. */
     sha256: 'sha256' in version ? version.sha256 : undefined,
     url: 'url' in entry ? entry.url : undefined,
     attempts: 'attempts' in entry ? entry.attempts : undefined,
-    /**
-     * Set where the file is skipped, and what the peer was sent of it before is still searchable.
-     */
     isOlderSearchable: status === 'skipped' && entry.sent !== undefined ? true : undefined,
-    /** Why it is quarantined or skipped, or what its last try failed with. */
     code: failure?.code,
     message: failure?.message,
     hint: failure && withFile(failure.hint, `${folder}/${path}`),
@@ -135,7 +146,7 @@ export async function itemsPage(
 export function knownFolder({ folders }: Config, name: string | undefined): string | undefined {
   if (name === undefined || folders.some((folder) => folder.name === name)) return name;
   const names = folders.map((folder) => quoted(folder.name)).join(', ');
-  throw wrongly(
+  throw badRequest(
     'UNKNOWN_FOLDER',
     `There is no folder named ${quoted(name)}.`,
     `The configuration names: ${names}.`,
@@ -143,7 +154,7 @@ export function knownFolder({ folders }: Config, name: string | undefined): stri
 }
 
 /** Who asked has to ask otherwise. */
-export function wrongly(code: string, message: string, hint: string): PeersyncError {
+export function badRequest(code: string, message: string, hint: string): PeersyncError {
   return new PeersyncError({ code, message, hint, exitCode: EXIT.usage });
 }
 
@@ -251,16 +262,16 @@ function writtenPath(folders: Config['folders'], text: string): string | undefin
   const folder = isPath ? folders.find(({ name }) => text.startsWith(`${name}/`)) : undefined;
   if (folder !== undefined) return join(folder.path, text.slice(folder.name.length + 1));
   if (isPath && !text.includes('/')) return undefined;
-  throw wrongly('BAD_REQUEST', 'That is no path of a file.', NAMING);
+  throw badRequest('BAD_REQUEST', 'That is no path of a file.', NAMING);
 }
 
 function onlyOne(text: string, [first, ...others]: readonly string[] = []): string {
   if (first === undefined)
-    throw wrongly('UNKNOWN_FILE', `No known file is named "${text}".`, NAMING);
+    throw badRequest('UNKNOWN_FILE', `No known file is named "${text}".`, NAMING);
   if (others.length === 0) return first;
   const named = `${[first, ...others].slice(0, 3).join(', ')}${others.length > 2 ? ', …' : ''}`;
   const message = `${others.length + 1} files are named "${text}": ${named}.`;
-  throw wrongly('AMBIGUOUS', message, 'Give the path of one.');
+  throw badRequest('AMBIGUOUS', message, 'Give the path of one.');
 }
 
 /** Files, and directories with all below, as `retry` takes them. @throws PeersyncError OUTSIDE */
@@ -275,7 +286,7 @@ export async function scopesOf(
       const located = await locate(config, absolute);
       if (located) return { folder: located.folder.name, path: located.path };
       const hint = `Name a path in ${config.folders.map((folder) => folder.path).join(' or ')}.`;
-      throw wrongly('OUTSIDE', `${absolute} is in none of the watched folders.`, hint);
+      throw badRequest('OUTSIDE', `${absolute} is in none of the watched folders.`, hint);
     }),
   );
 }

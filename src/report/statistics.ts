@@ -18,15 +18,33 @@ import { sinceOf } from '../state/line.js';
 import type { State } from '../state/state.js';
 
 /**
- * Something that a person should hear of, raised by `alerts`; it stays while it is so. `since` is
- * in ms since the epoch.
+ * Set while the files of a collection take longer to become searchable than `alerts.timeToSearch`.
+ * `since` is in ms since the epoch.
  */
-export type Alert = Failure & { readonly collection: string; readonly since: number };
+export type SlowCollection = Failure & { readonly collection: string; readonly since: number };
 
-/** Times are ms since the epoch. */
-export type StatisticsReport = ReturnType<Statistics['report']>;
 /** The time from *at rest* to *confirmed* of the files of one collection. */
-export type TimeToSearch = StatisticsReport['timeToSearch'][number];
+export interface TimeToSearch {
+  readonly collection: string;
+  readonly hour: Percentiles;
+  readonly day: Percentiles;
+  /** The number of files that are not confirmed yet. */
+  readonly waiting: number;
+  /** When the oldest of them was at rest, in ms since the epoch. */
+  readonly oldestSince?: number | undefined;
+}
+
+export interface StatisticsReport {
+  readonly timeToSearch: readonly TimeToSearch[];
+  /**
+   * Documents confirmed a second, over the last half minute or since the backlog more than doubled;
+   * 0 while none are confirmed or too little is known.
+   */
+  readonly confirmedPerSecond: number;
+  /** When an item was last confirmed, by this or an earlier run, in ms since the epoch. */
+  readonly lastConfirmedAt?: number | undefined;
+  readonly alerts: readonly SlowCollection[];
+}
 
 interface StatisticsDeps {
   readonly state: Pick<State, 'committed' | 'onCommit'>;
@@ -71,9 +89,9 @@ const OTHERS = '(others)';
  */
 export interface Percentiles {
   readonly count: number;
-  readonly p50Ms?: number;
-  readonly p95Ms?: number;
-  readonly p99Ms?: number;
+  readonly p50Ms?: number | undefined;
+  readonly p95Ms?: number | undefined;
+  readonly p99Ms?: number | undefined;
 }
 
 /** Longer than two years is two years. */
@@ -182,7 +200,7 @@ interface CollectionStatistics {
   readonly hour: RecentDurations;
   readonly day: RecentDurations;
   readonly waiting: WaitingItems;
-  alert?: Alert | undefined;
+  alert?: SlowCollection | undefined;
   /** Since when the promise of `alerts` has been kept again, while there is an alert. */
   wellSince?: number | undefined;
 }
@@ -244,19 +262,14 @@ export class Statistics {
     await this.recalled;
   }
 
-  report() {
+  report(): StatisticsReport {
     const now = this.deps.clock.now();
     const all = [...this.#collections.values()];
     return {
       timeToSearch: all.map(({ collection, day, hour, waiting }) => {
         return { collection, hour: hour.at(now), day: day.at(now), ...waiting.read() };
       }),
-      /**
-       * Documents confirmed a second, over the last half minute, or since the backlog more than
-       * doubled; 0 while none are, or too little is known.
-       */
       confirmedPerSecond: this.#rate.perSecond(now, this.totals.confirmed) ?? 0,
-      /** When an item was last confirmed, in ms since the epoch; also by an earlier run. */
       lastConfirmedAt: this.#lastConfirmedAt,
       alerts: all.flatMap(({ alert }) => alert ?? []),
     };

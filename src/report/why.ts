@@ -25,9 +25,10 @@ import { isToBeRemoved, removesDocuments, unapprovedDeletes } from '../watch/del
 import { isAbsence, look } from '../watch/lister.js';
 import { mountsAway } from '../watch/mounts.js';
 import { FolderRules, failures } from '../watch/rules.js';
-import { locate, wrongly } from './items.js';
+import { badRequest, locate } from './items.js';
+import type { Live } from './live.js';
 import { explainMirrored } from './mirrored.js';
-import { knownEmbedded, type Live } from './status.js';
+import { knownEmbedded } from './status.js';
 
 /** Everything that is known of one path. Times are ms since the epoch. */
 export interface WhyReport {
@@ -106,7 +107,11 @@ export async function explain(
     };
   const hint = 'Name a file in it, or see `peersync status`.';
   if (path === '')
-    throw wrongly('NOT_A_FILE', `${absolute} is the folder ${quoted(folder.name)} itself.`, hint);
+    throw badRequest(
+      'NOT_A_FILE',
+      `${absolute} is the folder ${quoted(folder.name)} itself.`,
+      hint,
+    );
   const watch = live?.parts.watcher.status().find(({ name }) => name === folder.name);
   const isHeld = watch?.state === 'held' || (await lookAt(folder.path, true)) === 'absent';
   const unmounted = (await mountsAway(folder, state)).find((mount) => path.startsWith(`${mount}/`));

@@ -14,7 +14,7 @@ import {
   worldOf,
 } from '../../src/page/browser/words.js';
 import type { Sample } from '../../src/report/statistics.js';
-import type { StatusReport } from '../../src/report/status.js';
+import type { StatusReport } from '../../src/report/status-report.js';
 import {
   event,
   failure,

@@ -1,8 +1,10 @@
 import { beforeEach, describe, expect, it } from 'vitest';
+import { pauseWork, restorePause } from '../../src/api/pause.js';
+import { resumeWork } from '../../src/api/resume.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { eachLane } from '../../src/queue/options.js';
 import { RequestQueue } from '../../src/queue/request-queue.js';
-import { keptPause, pause, restorePause, resume } from '../../src/report/pausing.js';
+import { savedPause } from '../../src/report/pause.js';
 import type { Json } from '../../src/state/journal.js';
 import { State } from '../../src/state/state.js';
 import { opened } from '../state/records.js';
@@ -41,7 +43,11 @@ function started(commit = () => state.commit()) {
   };
   const deps = { state: kept, queue, clock, log };
   restorePause(deps);
-  return { queue, pause: (forMs?: number) => pause(deps, forMs), resume: () => resume(deps) };
+  return {
+    queue,
+    pause: (forMs?: number) => pauseWork(deps, forMs),
+    resume: () => resumeWork(deps),
+  };
 }
 
 describe('a pause', () => {
@@ -77,7 +83,7 @@ describe('a pause', () => {
   it('is on disk when it is answered, and so is its end', async () => {
     const { queue, pause, resume } = started();
     const since = clock.now();
-    const onDisk = async () => keptPause(await State.read(directory), clock.now());
+    const onDisk = async () => savedPause(await State.read(directory), clock.now());
     expect(await pause(HOUR)).toEqual({ since, until: since + HOUR });
     expect(await onDisk()).toEqual({ since, until: since + HOUR });
     expect(await resume()).toBe(true);
@@ -105,7 +111,7 @@ describe('a pause', () => {
     // Not anew with each restart.
     expect(started().queue.status().paused?.until).toBe(clock.now() + HOUR / 2);
     await clock.advance(HOUR / 2);
-    expect(keptPause(state, clock.now())).toBeUndefined();
+    expect(savedPause(state, clock.now())).toBeUndefined();
   });
 
   it('goes on after a restart, for what is left of its time, and is over where that passed while nothing ran', async () => {
@@ -117,7 +123,7 @@ describe('a pause', () => {
     expect(queue.status().paused).toEqual({ since, until });
     const before = said.length;
     clock.skip(HOUR / 2);
-    expect(keptPause(state, clock.now())).toBeUndefined();
+    expect(savedPause(state, clock.now())).toBeUndefined();
     expect(started().queue.status().paused).toBeUndefined();
     expect(said.slice(before)).toEqual([]);
     await clock.advance(0);
@@ -137,6 +143,6 @@ describe('a pause', () => {
 
   it.each(['yes', 7, null, {}, { since: 'now' }])('that was kept as %j is none', (kept) => {
     state.setMeta('paused', kept);
-    expect(keptPause(state, clock.now())).toBeUndefined();
+    expect(savedPause(state, clock.now())).toBeUndefined();
   });
 });

@@ -1,6 +1,7 @@
 import { readdir, readFile, realpath } from 'node:fs/promises';
 import { userInfo } from 'node:os';
 import { basename, join, sep } from 'node:path';
+import { z } from 'zod';
 import { define, type Given } from '../../cli/command.js';
 import { type GlobalOptions, isThere } from '../../cli/global-options.js';
 import * as option from '../../cli/option.js';
@@ -106,8 +107,14 @@ interface Job {
   readonly configPath: string;
 }
 
+const workShape = z.object({
+  unit: z.string(),
+  did: z.array(z.string()).describe('What was done, or would be done, in order.'),
+});
+
 /** Puts a unit of systemd in place, made for this configuration, and starts it. */
 const serviceInstall = define({
+  output: workShape.extend({ advice: z.array(z.string()) }),
   options: INSTALL_OPTIONS,
   examples: [
     ['sudo $0 service install', 'A service of the system'],
@@ -238,6 +245,13 @@ const PROPERTIES =
 
 /** How the service stands, as systemd knows it. */
 const serviceStatus = define({
+  output: z.object({
+    unit: z.string(),
+    installed: z.boolean(),
+    enabled: z.boolean(),
+    active: z.string(),
+    state: z.string(),
+  }),
   options: PLACE,
   examples: [
     ['$0 service status', 'The service of the system'],
@@ -280,6 +294,7 @@ const serviceStatus = define({
 
 /** Takes away what `service install` put in place, and nothing else. */
 const serviceUninstall = define({
+  output: workShape,
   options: { ...PLACE, 'dry-run': DRY_RUN },
   examples: [
     ['sudo $0 service uninstall', 'The service of the system'],

@@ -3,7 +3,7 @@ import { numberText as count, counted, escapeInvisible, quoted } from '../../lib
 import { durationText, formatBytes } from '../../lib/units.js';
 import type { MirrorFailure, MirrorReport } from '../../mirror/record.js';
 import type { Percentiles, TimeToSearch } from '../../report/statistics.js';
-import type { FolderReport } from '../../report/status.js';
+import type { FolderReport } from '../../report/status-report.js';
 import type { ApproveDeletesRequest, MirrorsAnswer, MirrorsRequest, RescanAnswer } from '../api.js';
 import { post } from './model.js';
 import {

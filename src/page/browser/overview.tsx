@@ -2,7 +2,7 @@ import { useRef, useState } from 'preact/hooks';
 import { amountText as amount, numberText as count, counted, readableUrl } from '../../lib/text.js';
 import { durationText, wallClockText } from '../../lib/units.js';
 import { PEER_FAILURE_WORDS } from '../../queue/breaker.js';
-import type { StatusReport } from '../../report/status.js';
+import type { StatusReport } from '../../report/status-report.js';
 import type { Entry } from '../../state/entry.js';
 import type { PauseAnswer } from '../api.js';
 import { post } from './model.js';

@@ -7,9 +7,10 @@ import {
 } from '../../lib/text.js';
 import { durationText, wallClockText } from '../../lib/units.js';
 import type { Conflict, MirrorReport } from '../../mirror/record.js';
+import type { RecentEvent } from '../../report/live.js';
 import { paceText } from '../../report/pace.js';
 import type { Sample } from '../../report/statistics.js';
-import type { RecentEvent, StatusReport } from '../../report/status.js';
+import type { StatusReport } from '../../report/status-report.js';
 
 /*
  * What the page says, in words and numbers. Nothing here knows the document, so that it is tested
