@@ -15,7 +15,7 @@ export const NDJSON = 'application/x-ndjson';
 const PATIENCE_MS = 60_000;
 
 export interface AskOptions {
-  /** How long the daemon may take until it begins to answer, in ms; 0: any time. @default 60,000 */
+  /** The longest time until the daemon begins to answer, in ms; 0: unlimited. @default 60,000 */
   readonly patienceMs?: number;
   /** Breaks the answer off, with CONTROL_FAILED. */
   readonly signal?: AbortSignal;

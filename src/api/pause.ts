@@ -25,7 +25,7 @@ export const pause = oneLine({
   field: 'paused',
   needs: 'writing',
   question: z.object({
-    /** How long, in ms. @default until `resume` */
+    /** The duration, in ms. @default until `resume` */
     forMs: z.number().min(SHORTEST_PAUSE_MS).max(LONGEST_PAUSE_MS).optional(),
   }),
   line: paused,

@@ -10,10 +10,10 @@ import type { State, StateView } from '../state/state.js';
 import type { LiveFeed } from './live-feed.js';
 
 /**
- * What a request needs to be answered.
+ * The dependencies of requests.
  *
- * - `reading`: the state as it is on disk. It is answered without a daemon too.
- * - `writing`: the state, to change it. It is answered without a daemon too.
+ * - `reading`: the state as it is on disk. The request is answered without a daemon too.
+ * - `writing`: the state, to change it. The request is answered without a daemon too.
  * - `daemon`: a running daemon, with its folders, its queue and its mirrors.
  */
 export interface Needs {

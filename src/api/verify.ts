@@ -37,7 +37,7 @@ export const verifyItems = manyLines({
   name: 'verify',
   needs: 'daemon',
   question: z.object({
-    /** How many items. @default all */
+    /** The number of items. @default all */
     sample: z.number().optional(),
     /** Whether lost documents are pushed again, and documents that are back are removed again. */
     repair: z.boolean().default(false),

@@ -1,4 +1,4 @@
-/** Of the embedded peer and of YaCy. */
+/** A hash of the embedded peer or of YaCy that begins with a dash. */
 const HASH_WITH_DASH = /^-[\w-]{11}$/;
 
 /** A word to leave out, as `-milk`; `-c`, `-c./FILE`, `-h` and `-V` are options. */

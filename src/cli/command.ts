@@ -24,21 +24,21 @@ export function withGlobalOptions(yargs: Argv): Argv<GlobalOptions> {
 /** Options or arguments by name. */
 export type OptionTable = Readonly<Record<string, Options & PositionalOptions>>;
 
-/** What the arguments of a command name, as far as the shell can complete it. */
+/** The kind of names that a command takes, if the shell can complete them. */
 export type Completes = 'files' | 'folders' | 'folders to forget' | 'mirrors';
 
 /**
- * What a command takes and does. Its arguments to yargs, its help, completion and the manual page
- * are made from this.
+ * The arguments, options and work of a command. Its yargs module, its help, its completion and the
+ * manual page follow from this.
  */
 export interface CommandBody {
   readonly positionals?: OptionTable;
   readonly options?: OptionTable;
-  /** A command line, beginning with `$0`, and what it is good for. */
+  /** A command line that begins with `$0`, and its purpose. */
   readonly examples?: readonly (readonly [line: string, what: string])[];
   /** The shape of one line of the answer with --json. @default the command answers no JSON */
   readonly output?: ZodType;
-  /** The same for command lines with an option that changes the shape, by option. */
+  /** The shapes of command lines with an option that changes the answer, by option. */
   readonly outputWith?: Readonly<Record<string, ZodType>>;
   /** The commands below it. */
   readonly commands?: readonly Command[];
@@ -46,11 +46,11 @@ export interface CommandBody {
   run?(options: GlobalOptions): Promise<ExitCode>;
 }
 
-/** How a command is called, and what the help shows of it. */
+/** A command with its usage and its line in the help. */
 export interface Command extends CommandBody {
   /**
-   * With its arguments: `why <path>`. What `[words..]` takes may also stand behind `--`, where it
-   * may begin with a dash.
+   * The name with its arguments: `why <path>`. The words of `[words..]` may also follow `--`, and
+   * may then begin with a dash.
    */
   readonly usage: string;
   readonly describe: string;
@@ -60,15 +60,12 @@ type CamelCase<Name extends string> = Name extends `${infer First}-${infer Rest}
   ? `${First}${Capitalize<CamelCase<Rest>>}`
   : Name;
 
-/** What yargs makes of a table of options. */
+/** The values that yargs parses for a table of options. */
 export type Given<T extends OptionTable> = {
   readonly [name in keyof T & string as CamelCase<name>]: InferredOptionType<T[name]>;
 };
 
-/**
- * One command; `run` gets its options and arguments by the names that they have here, in camel
- * case.
- */
+/** Defines a command. `run` gets the options and arguments by their names, in camel case. */
 export function define<
   const P extends OptionTable = Record<never, never>,
   const O extends OptionTable = Record<never, never>,
@@ -145,7 +142,7 @@ function nameOne(name: string, commands: readonly Command[]): string {
   return `Name what to do: ${names.length === 0 ? last : `${names.join(', ')} or ${last}`}.`;
 }
 
-/** The options with the words behind `--`, which yargs gives to nobody. */
+/** Returns the options with the words behind `--`, which yargs ignores. */
 function withRest(usage: string, options: GlobalOptions): GlobalOptions {
   const at = process.argv.indexOf('--');
   const words = at === -1 ? [] : process.argv.slice(at + 1);

@@ -1,7 +1,7 @@
 import type { Readable, Writable } from 'node:stream';
 import { EXIT, PeersyncError } from '../lib/errors.js';
 
-/** Where a person is asked; `isTerminal` tells whether somebody is there. */
+/** The streams on which a person is asked. `isTerminal` is false if no person can answer. */
 export interface Asked {
   readonly input: Readable;
   readonly output: Writable;
@@ -15,11 +15,11 @@ export const onThisTerminal: () => Asked = () => ({
 });
 
 /**
- * Resolves when a person typed what was asked for.
+ * Resolves when a person typed the expected word.
  *
- * @param nothing what did not happen, where it is refused
- * @throws PeersyncError NOT_CONFIRMED when something else was typed, or nobody could be asked (a
- *   wrong usage then)
+ * @param nothing the part of a sentence that says what did not happen
+ * @throws PeersyncError NOT_CONFIRMED if something else was typed, or there is no terminal (wrong
+ *   usage)
  */
 export async function consent(
   question: string,
@@ -33,9 +33,9 @@ export async function consent(
 }
 
 /**
- * Resolves to the one of several words that a person typed.
+ * Resolves to the word that a person typed, out of several.
  *
- * @param refusal what did not happen, where it is refused, and what to do where nobody can be asked
+ * @param refusal the texts of the error: what did not happen, and what to do without a terminal
  * @throws PeersyncError as `consent`
  */
 export async function choice<Word extends string>(

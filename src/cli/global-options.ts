@@ -12,7 +12,7 @@ export interface GlobalOptions {
 
 export const DEFAULT_CONFIG = 'config.json';
 
-/** Those of every command. */
+/** The options of every command, for yargs. */
 export const GLOBAL_OPTIONS = {
   config: {
     alias: 'c',
@@ -43,14 +43,17 @@ export function configToName({ config }: Pick<GlobalOptions, 'config'>): string 
   return config === usualConfig() ? undefined : config;
 }
 
-/** The same for whoever reads what a daemon says, perhaps in another directory. */
+/**
+ * Returns the configuration that commands in a daemon's log and page have to name. Their reader may
+ * be in another directory.
+ */
 export function daemonConfig({ config }: Pick<GlobalOptions, 'config'>): string | undefined {
   return config === DEFAULT_CONFIG ? undefined : writtenPath(config);
 }
 
 /**
- * The configuration, its path and the log of a command; to the standard output goes what the
- * configuration wants logged.
+ * Returns the configuration, its path and the log of a command. On the standard output, the level
+ * of the log is that of the configuration.
  */
 export async function prepare(
   options: GlobalOptions,
@@ -85,7 +88,7 @@ export async function openLog(
     level: options.logLevel ?? level,
     fd,
     terminal: stream.isTTY === true,
-    // What a daemon writes is read elsewhere, in another directory and without its environment.
+    // The log of a daemon is read elsewhere, in another directory and without its environment.
     config: fd === 1 ? daemonConfig(options) : configToName(options),
   });
 }

@@ -4,7 +4,7 @@ import { ABOUT, EXIT_WORDS, FIRST_EXAMPLES } from './about.js';
 import { type Command, moduleOf, withGlobalOptions } from './command.js';
 import type { GlobalOptions } from './global-options.js';
 
-/** What peersync reads from its surroundings; a name and what it does. */
+/** The environment variables that peersync reads, each with its effect. */
 const ENVIRONMENT: Readonly<Record<string, string>> = {
   PEERSYNC_CONFIG: 'The configuration file where --config is not given.',
   PEERSYNC_DEBUG: 'Set to anything: an error that should not have happened shows where it did.',
@@ -29,13 +29,13 @@ const FILES: Readonly<Record<string, string>> = {
 const WIDTH = 72;
 
 /**
- * The manual page peersync(1) in the language of man(7): the help of each command, as it is, and
- * what surrounds them all.
+ * Returns the manual page peersync(1) in the language of man(7): the help of all commands, and an
+ * introduction.
  */
 export async function manPage(of: {
   readonly commands: readonly Command[];
   readonly version: string;
-  /** Of the build, where it is known. */
+  /** The date of the build, if it is known. */
   readonly date?: string | undefined;
 }): Promise<string> {
   const everyOption = await withGlobalOptions(yargs([])).usage('').wrap(WIDTH).getHelp();
@@ -96,7 +96,7 @@ async function sections(command: Command, above: string): Promise<string> {
 }
 
 function tagged(texts: Readonly<Record<string, string>>): string {
-  // In short lines, as man(7) asks.
+  // man(7) asks for short lines.
   const short = (text: string) =>
     (text.match(/.{1,70}(?: |$)/g) ?? []).map((line) => escaped(line.trim()));
   const tags = Object.entries(texts).map(([name, text]) => [

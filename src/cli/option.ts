@@ -1,29 +1,29 @@
 import { parseDuration, parseSize } from '../lib/units.js';
 import { UsageError } from './usage.js';
 
-// What options and arguments are, for `define`; and what their texts stand for.
+// Declarations of options and arguments, for `define`.
 
 /** An option that is there or not. */
 export const flag = (describe: string) => ({ type: 'boolean', default: false, describe }) as const;
-/** One that is there unless `--no-…` takes it away. */
+/** An option that is set unless `--no-…` is given. */
 export const unlessNo = (describe: string) =>
   ({ type: 'boolean', default: true, describe }) as const;
 /** An option or argument with a value. */
 export const value = (describe: string) =>
   ({ type: 'string', requiresArg: true, describe }) as const;
-/** One that is `usual` unless given. */
+/** An option with a usual value. */
 export const preset = (usual: string, describe: string) =>
   ({ ...value(describe), default: usual }) as const;
-/** One that has to be given. */
+/** An option or argument that has to be given. */
 export const needed = (describe: string) => ({ ...value(describe), demandOption: true }) as const;
-/** One that is one of these words. */
+/** An option that takes one of these words. */
 export const oneOf = <const T extends string>(choices: readonly T[], describe: string) =>
   ({ choices, requiresArg: true, describe }) as const;
 /** Any number of arguments. */
 export const several = (describe: string) =>
   ({ type: 'string', array: true, default: [] as readonly string[], describe }) as const;
 
-// What stands behind an option, read from its text; each throws UsageError with what was received.
+// Parsers of the values of options. Each throws a UsageError that shows the value.
 
 const parser = (parse: (text: string) => number | undefined, expected: string) => {
   return (option: string, text: string): number => {

@@ -14,13 +14,13 @@ export function completed(options: Pick<GlobalOptions, 'config'>, lines: readonl
   return lines.map((line) => withText(line, withConfig(textOf(line), config)));
 }
 
-/** The same error with other words. */
+/** Returns the same error with some parts replaced. */
 export function restated(error: PeersyncError, parts: Partial<ErrorParts>): PeersyncError {
   const { code, details, exitCode, hint, message } = error;
   return new PeersyncError({ code, message, hint, details, exitCode, cause: error, ...parts });
 }
 
-/** Says what happened and what to do on stderr; returns the exit code. */
+/** Prints an error on the standard error, and returns the exit code. */
 export function reportError(
   error: unknown,
   options: Pick<GlobalOptions, 'config' | 'json'>,
@@ -49,12 +49,14 @@ function asPeersyncError(error: unknown): PeersyncError {
   return new PeersyncError({ code: 'BUG', message, hint });
 }
 
-/** What the peer says, or a file is called, is not to act on a terminal. */
+/**
+ * Returns text in which nothing acts on a terminal, such as a file name with control characters.
+ */
 function safeLines(text: string): string {
   return text.split('\n').map(safe).join('\n');
 }
 
-/** On stderr. */
+/** Writes to the standard error. */
 export function complain(text: string): void {
   process.stderr.write(isJournal(2, process.env) ? asErrorLines(text) : text);
 }
@@ -74,7 +76,7 @@ export function answer(
   return EXIT.done;
 }
 
-/** In its colour where that is wanted. */
+/** Prints a line, in its colour if colours are wanted. */
 function printLine(line: Line): void {
   const { env, stdout } = process;
   print(canDraw(stdout, env) && wantsColour(env) ? painted(line) : textOf(line));
@@ -85,8 +87,8 @@ export function printJson(options: Pick<GlobalOptions, 'config'>, value: unknown
 }
 
 /**
- * Writes pieces as fast as the reader takes them, so that memory does not grow with what is
- * written. On a terminal what would act there is shown as escapes.
+ * Writes pieces as fast as the reader takes them, so that memory does not grow with the output. On
+ * a terminal, characters that would act on it are shown as escapes.
  */
 export async function writeAll(
   out: Writable & { readonly isTTY?: boolean },
@@ -96,7 +98,7 @@ export async function writeAll(
   for await (const piece of pieces) {
     const text = () =>
       typeof piece === 'string' ? piece : decoder.decode(piece, { stream: true });
-    // Between the characters that part lines and columns, which stay.
+    // Line breaks and tabs stay; the text between them is made safe.
     const shown = () =>
       text()
         .split(/(\r?\n|\t)/)

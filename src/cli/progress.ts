@@ -6,17 +6,17 @@ import { durationText } from '../lib/units.js';
 import { canDraw, wantsColour, whenLeaving } from './terminal.js';
 import { columnsOf, displayWidth, fitted } from './text.js';
 
-/** How far a run has come. */
+/** The progress of a run. */
 export interface Step {
   readonly done: number;
   readonly total: number;
-  /** What else is to be done, which counts for the bar and not for the rate. */
+  /** Other work, which counts for the bar and not for the rate. */
   readonly besides?: { readonly done: number; readonly total: number };
-  /** What is told beside the bar, the most important first: `3/10 confirmed`. */
+  /** The texts beside the bar, the most important first: `3/10 confirmed`. */
   readonly parts: readonly string[];
-  /** Whether more may come, so that nobody can say how long it takes. */
+  /** Whether more work may be added, so that the time left is unknown. */
   readonly growing?: boolean;
-  /** Whether nothing can move now, such as while the peer is away: then there is no rate either. */
+  /** Whether no work can proceed now, for example while the peer is away. There is no rate then. */
   readonly heldUp?: boolean;
 }
 
@@ -24,12 +24,12 @@ const SHORTEST_BAR = 8;
 const LONGEST_BAR = 30;
 
 /**
- * What is shown of a step, shorter than the terminal is wide, so that it never wraps: what matters
- * least is left out first, and the bar takes what room is left.
+ * Returns the line for a step. It is shorter than the terminal is wide, so it never wraps: the
+ * least important texts are left out first, and the bar takes the remaining room.
  *
  * @param perSecond undefined while it is not known
- * @param columns of the terminal; undefined where nothing is drawn: then it is everything that can
- *   be told, and no bar
+ * @param columns of the terminal; undefined where nothing is drawn: then all texts are shown,
+ *   without a bar
  */
 export function progressLine(step: Step, perSecond: number | undefined, columns?: number): string {
   const { done, growing = false, parts, total, besides = { done: 0, total: 0 } } = step;
@@ -57,23 +57,26 @@ export function progressLine(step: Step, perSecond: number | undefined, columns?
   }
 }
 
-/** Between two plain lines, in ms. */
+/** The interval between two plain lines, in ms. */
 const LINE_INTERVAL_MS = 5_000;
 
 const HIDE_CURSOR = '\x1b[?25l';
 const SHOW_CURSOR = '\x1b[?25h';
-/** A line that is longer than the terminal has become meanwhile is cut there, not wrapped. */
+/** Without wrapping, a line that became longer than the terminal is cut. */
 const NO_WRAP = '\x1b[?7l';
 const WRAP = '\x1b[?7h';
-/** From the cursor on, so that a line that the terminal broke in two goes as a whole. */
+/**
+ * Clears from the cursor to the end of the screen, which includes a line that the terminal broke in
+ * two.
+ */
 const CLEAR = '\x1b[J';
 /**
- * The whole line, from its begin. The blank is for terminals that take clearing from the first
- * corner of the window for clearing the window, and keep what stood there above it.
+ * Clears the whole line. The blank is for terminals that take clearing from the first corner of the
+ * window for clearing the window, and scroll its content up.
  */
 const CLEAR_LINE = `\r ${CLEAR}\r`;
 
-/** Where progress is shown: a terminal, or any stream for plain lines. */
+/** The stream for the progress: a terminal, or any stream for plain lines. */
 export interface ProgressStream {
   readonly isTTY?: boolean | undefined;
   readonly columns?: number | undefined;
@@ -83,16 +86,16 @@ export interface ProgressStream {
 }
 
 /**
- * How far a run has come.
+ * Shows the progress of a run.
  *
- * - *Drawn*, on a terminal: one line that is drawn anew in place, also when the terminal gets
- *   another size. The cursor is hidden and waits at the line's begin, where it stays even when a
- *   terminal that became narrower breaks the line in two.
- * - *Told*, elsewhere: a plain line now and then.
+ * - *Drawn*, on a terminal: one line that is redrawn in place, also when the terminal is resized.
+ *   The cursor is hidden and stays at the start of the line, even if a narrower terminal breaks the
+ *   line in two.
+ * - *Printed*, elsewhere: a plain line now and then.
  * - *Silent*, without a stream.
  *
- * `clear` makes room for other output; the next `show` draws again. After `end` the terminal is as
- * it was before.
+ * `clear` makes room for other output, and the next `show` draws again. After `end` the terminal is
+ * as it was before.
  */
 export class Progress {
   readonly #rate = new Rate();
@@ -173,7 +176,7 @@ export class Progress {
   };
 }
 
-/** A log that only takes the lines for which `isWanted` says so. */
+/** Returns a log that drops the lines for which `isWanted` returns false. */
 export function filtered(log: Logger, isWanted: (fields: object) => boolean): Logger {
   const at = (level: keyof Logger) => (fields: object, message: string) => {
     if (isWanted(fields)) log[level](fields, message);

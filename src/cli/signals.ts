@@ -21,8 +21,8 @@ export function onSignals(stop: (signal: NodeJS.Signals) => void, atOnce = () =>
 }
 
 /**
- * Lets `use` work until it is done, or called off by the first SIGTERM or SIGINT; what else it
- * started ends with it.
+ * Runs `use` until it ends, or the first SIGTERM or SIGINT aborts it. Other work that it started
+ * with the controller ends with it.
  */
 export async function untilStopped<T>(use: (ending: AbortController) => Promise<T>): Promise<T> {
   const ending = new AbortController();

@@ -5,7 +5,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 const ENDING_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-/** Whether a stream is a terminal on which lines can be drawn anew. */
+/** Returns whether a stream is a terminal on which lines can be redrawn. */
 export function canDraw(
   stream: { readonly isTTY?: boolean | undefined },
   env: Environment,
@@ -13,16 +13,16 @@ export function canDraw(
   return stream.isTTY === true && env.TERM !== 'dumb';
 }
 
-/** Whether colours are wanted where something is drawn (see no-color.org). */
+/** Returns whether colours are wanted (see no-color.org). */
 export function wantsColour(env: Environment): boolean {
   return env.NO_COLOR === undefined || env.NO_COLOR === '';
 }
 
 /**
- * Has a terminal put in order when the process ends, in whatever way it can notice. A signal that
- * nobody else listens to then ends it as if nobody had listened.
+ * Calls `restore` when the process ends, however that happens, as far as it can be noticed. A
+ * signal with no other listener then ends the process as usual.
  *
- * @returns how to call that off
+ * @returns a function that cancels that
  */
 export function whenLeaving(restore: () => void): () => void {
   const onSignal = (signal: NodeJS.Signals) => {
@@ -68,7 +68,7 @@ export function textOf(line: Line): string {
   return typeof line === 'string' ? line : line.text;
 }
 
-/** The same line with another text. */
+/** Returns the line with another text. */
 export function withText(line: Line, text: string): Line {
   return typeof line === 'string' ? text : { ...line, text };
 }
@@ -103,9 +103,8 @@ const CLOSE = '\x1b[?7h\x1b[?25h\x1b[?1049l';
 const CLEAR_SCREEN = '\x1b[2J';
 
 /**
- * The whole window of a terminal, beside what stands in it otherwise. Opened, it is drawn on line
- * by line, and only lines that differ from what they were are written; closed, which also happens
- * when the process ends, everything is as before.
+ * Draws on the whole window of a terminal. While it is open, only lines that changed are written.
+ * When it is closed, or the process ends, the terminal is as it was before.
  */
 export class Screen {
   #shown: readonly string[] = [];
@@ -134,7 +133,7 @@ export class Screen {
     this.stream.write(OPEN);
   }
 
-  /** Shows these lines from the top; what is longer than the window is cut. */
+  /** Shows these lines from the top. Lines below the window are cut. */
   draw(lines: readonly Line[]): void {
     if (this.#callOff === undefined) return;
     const next = lines.slice(0, this.rows).map((line) => rendered(line, this.columns));
@@ -149,7 +148,7 @@ export class Screen {
     if (text !== '') this.stream.write(text);
   }
 
-  /** Forgets what is shown: the window has another size, or something else wrote on it. */
+  /** Redraws everything next time: the window was resized, or another program wrote on it. */
   wipe(): void {
     if (this.#callOff === undefined) return;
     this.#shown = [];
@@ -164,7 +163,7 @@ export class Screen {
   }
 }
 
-/** What is done for a key. */
+/** The action of each key. */
 export type KeyWork = Readonly<Record<'q' | 'p' | 'redraw', () => void>>;
 
 /** Ctrl-C, Ctrl-D and Ctrl-L; an arrow key or something pasted is none of ours. */
@@ -179,8 +178,9 @@ const KEYS: Readonly<Record<string, keyof KeyWork>> = {
 };
 
 /**
- * Listens to the keys of a terminal, each as it is pressed; any other input has no keys. @returns
- * what ends that
+ * Calls an action for each key that is pressed. Input that is no terminal has no keys.
+ *
+ * @returns a function that ends that
  */
 export function listenToKeys(input: ReadStream, work: KeyWork): () => void {
   if (!input.isTTY) return () => {};

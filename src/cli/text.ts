@@ -63,9 +63,8 @@ export function columns(
 }
 
 /**
- * Lines that are longer than `width` are broken at blanks; what follows stands under the text of
- * its line, or further to the left where there is little room. A terminal of a few columns breaks
- * lines itself.
+ * Breaks lines that are longer than `width` at blanks. The continuation is indented to the text of
+ * its line, or less if there is little room. A terminal of a few columns breaks lines itself.
  */
 export function wrapped(lines: string[], width = Number.POSITIVE_INFINITY): string[] {
   if (width < NARROWEST) return lines;
@@ -126,12 +125,12 @@ const NARROWEST = 6;
 /** More of a cell is never shown, so no more of it is looked at. */
 const LOOKED_AT = 200;
 
-/** How wide a terminal is; some do not know and say 0. */
+/** Returns the width of a terminal. Some terminals do not know theirs and report 0. */
 export function columnsOf(stream: { readonly columns?: number | undefined }): number {
   return stream.columns || 80;
 }
 
-/** The width for `tableText` of a stream; what is no terminal has as much room as one likes. */
+/** Returns the width of a stream for `tableText`; undefined (unlimited) if it is no terminal. */
 export function terminalWidth(out: NodeJS.WriteStream): number | undefined {
   return out.isTTY ? columnsOf(out) : undefined;
 }

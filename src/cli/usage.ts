@@ -3,8 +3,8 @@ import { nearest } from '../lib/text.js';
 import { GLOBAL_OPTIONS } from './global-options.js';
 
 /**
- * The words of yargs for a wrong command line, each a key with its values. `usageMessage` makes a
- * sentence of them, which names what was typed as it was typed.
+ * The messages of yargs for a wrong command line, each a key with values. `usageMessage` turns them
+ * into a sentence that shows the arguments as they were typed.
  */
 export const YARGS_WORDS = {
   'Not enough non-option arguments: got %s, need at least %s': { one: 'few %s', other: 'few %s' },
@@ -15,18 +15,18 @@ export const YARGS_WORDS = {
   'Argument: %s, Given: %s, Choices: %s': '%s|%s|%s',
 };
 
-/** What a command line is about, as far as it could be read. */
+/** The command of a wrong command line, as far as it is known. */
 export interface UsageContext {
-  /** With the arguments: `table get <table>`. */
+  /** The usage with its arguments: `table get <table>`. */
   readonly usage: string;
   readonly options: readonly string[];
   /** The names of those below it. */
   readonly commands: readonly string[];
-  /** As it was typed. */
+  /** The arguments as they were typed. */
   readonly args: readonly string[];
 }
 
-/** A sentence about what is wrong with a command line; other texts stay as they are. */
+/** Returns a sentence that explains a wrong command line. Other texts are returned unchanged. */
 export function usageMessage(text: string, context: UsageContext): string {
   const [, key, values = ''] = /^(few|value|unknown|missing|choices)\s+([\s\S]*)$/.exec(text) ?? [];
   const names = values.split(', ');
@@ -98,7 +98,7 @@ function isNamed(arg: string, name: string): boolean {
   return arg === `--${name}` || arg.startsWith(`--${name}=`) || arg === `--no-${name}`;
 }
 
-/** Where the help of the command stands that was given. */
+/** Returns a hint to the help of the command that was given. */
 function helpHint([command = ''] = process.argv.slice(2)): string {
   return /^[a-z][a-z-]*$/.test(command)
     ? `See \`peersync ${command} --help\`.`

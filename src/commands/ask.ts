@@ -61,7 +61,7 @@ function daemonNote({ configuration, pid }: StatusReport, path: string): string 
 }
 
 export interface AskOptions {
-  /** How long the daemon may take until it begins to answer, in ms; 0: any time. */
+  /** The longest time until the daemon begins to answer, in ms; 0: unlimited. */
   readonly patienceMs?: number;
   /** The log where no daemon runs. @default one that warns on the standard error */
   readonly log?: Logger;
@@ -158,7 +158,7 @@ async function notRunning(stateDir: string): Promise<PeersyncError> {
 
 export interface MissingState {
   readonly message: string;
-  /** What to do if a daemon runs on another directory. */
+  /** The remedy if a daemon runs on another directory. */
   readonly moved: string;
 }
 

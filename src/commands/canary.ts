@@ -29,11 +29,11 @@ import { withPeer } from './peer.js';
 import { type ReadFile, readTarget } from './push.js';
 
 /**
- * Pushes canaries to the configured peer, once somebody agreed, and removes them again where the
- * peer can do that.
+ * Pushes canaries to the configured peer after a person agreed, and removes them again if the peer
+ * can do that.
  *
- * @throws UsageError for a URL that is none, or that is the document of a file of a folder
- * @throws PeersyncError NOT_CONFIRMED, STOPPED, and what finding out the dialect throws
+ * @throws UsageError for a URL that is invalid, or that is the document of a file of a folder
+ * @throws PeersyncError NOT_CONFIRMED, STOPPED, and the errors of detecting the dialect
  */
 export async function checkCanary(
   config: Config,
@@ -67,7 +67,7 @@ export async function checkCanary(
       const more =
         probe === undefined ? '' : `  ${probe} (only where the peer takes none of these)\n`;
       const what = counted(plan.length, 'tiny document');
-      // Its answer says whether it is an embedded peer.
+      // The answer shows whether it is an embedded peer.
       if (client.isEmbedded === undefined) await client.ping({ signal });
       const begin = canRemove(client, DIALECTS[client.dialect ?? 'standard'])
         ? `${what} will be pushed, and removed again:`
@@ -79,19 +79,19 @@ export async function checkCanary(
   });
 }
 
-/** What a canary asks of the peer; `PeerClient` is one. */
+/** The requests that canaries need. `PeerClient` has them. */
 export type CanaryPeer = UplinkPeer &
   Pick<PeerClient, 'dialect' | 'detect' | 'citation' | 'isEmbedded'>;
 
 const COLLECTION = 'peersync-canary';
-/** So long ago was a canary changed last, so that this is no moment of its push, in ms. */
+/** The age of a canary's last change, in ms. It differs from the time of the push. */
 const AGE_MS = 3_600_000;
 
 /**
- * Pushes canaries as the daemon would, waits until the peer shows them, looks at what it shows, and
- * removes them where it can.
+ * Pushes canaries as the daemon would, waits until the peer shows them, examines them, and removes
+ * them if it can.
  *
- * @throws PeersyncError when the peer's dialect cannot be found out, or `signal` aborted
+ * @throws PeersyncError if the dialect of the peer cannot be detected, or `signal` aborted
  */
 export async function pushCanaries(
   client: CanaryPeer,
@@ -149,13 +149,14 @@ export async function pushCanaries(
 }
 
 /**
- * Whether the peer removes documents; of others they stay, or leave an empty one in their place.
+ * Returns whether the peer removes documents. Other peers keep them, or an empty one in their
+ * place.
  */
 function canRemove({ isEmbedded }: Pick<CanaryPeer, 'isEmbedded'>, dialect: Dialect): boolean {
   return isEmbedded === true || dialect.name === 'yacy';
 }
 
-/** Removes the canaries from a peer that can do it, and says which of them stay. */
+/** Removes the canaries if the peer can do it, and reports those that stay. */
 async function cleanUp(
   client: CanaryPeer,
   uplink: OwnUplink,
@@ -200,8 +201,8 @@ function wordsOf(outcome: RemovalOutcome): string {
 }
 
 /**
- * The documents whose addresses the peer drops, by their number in the plan, and in which words
- * that is told.
+ * Returns the documents whose addresses the peer drops, by their number in the plan, and a text
+ * about them.
  */
 async function droppedBy(
   client: CanaryPeer,
@@ -245,7 +246,7 @@ const ADDRESS = 'It shows whether this peer takes documents with an address such
 const GULLS_LOOK = { ascii: 'Gulls sleep on one leg', whole: 'Gulls sleep on one leg' };
 const GREETINGS_LOOK = { ascii: 'Greetings from afar', whole: 'Grüße aus Łódź und Kraków' };
 
-/** What makes a document of lines, by its kind; others are text. */
+/** The functions that make a document of lines, by its kind. Other kinds are text. */
 const DOCUMENTS: Readonly<Record<string, (lines: readonly string[]) => Uint8Array>> = {
   PDF: pdfOf,
   Word: wordOf,
@@ -262,7 +263,7 @@ export function canaryPlan(
   folders: readonly { readonly name: string; readonly url: string }[],
   now: number,
 ) {
-  // So that an earlier canary is not taken for this one.
+  // The stamp tells this canary from an earlier one.
   const stamp = new Date(now).toISOString();
   const canary = (what: string, url: string, text: string, sentence = GULLS_LOOK) => {
     const lines = [
@@ -278,7 +279,7 @@ export function canaryPlan(
       kind: 'canary' as 'canary' | 'address',
       /** Whose addresses it has. */
       folders: [] as readonly string[],
-      /** What one of its sentences holds in ASCII, and what the same sentence then holds too. */
+      /** A part of a sentence in ASCII, and the rest of that sentence. */
       sentence,
       what,
       name,
@@ -305,7 +306,7 @@ export function canaryPlan(
   ];
 }
 
-/** One thing that was checked. */
+/** The result of one check. */
 export interface Finding {
   readonly check: string;
   readonly ok: boolean;
@@ -315,7 +316,7 @@ export interface Finding {
   readonly exitCode?: ExitCode;
 }
 
-/** What canaries showed of the peer, and what was found of each. */
+/** The report about the peer, with the findings of each canary. */
 export interface CanaryReport {
   readonly findings: readonly Finding[];
   readonly canary: ReturnType<typeof reportOf>['canary'] & {
@@ -324,13 +325,13 @@ export interface CanaryReport {
   };
 }
 
-/** What became of one document; no outcome: it was not sent. */
+/** The outcome of one document. Without an outcome, it was not sent. */
 export interface Probed extends Canary {
   readonly outcome: Outcome | undefined;
   readonly visibleMs?: number | undefined;
-  /** How many words the peer shows that it has, where it says so. */
+  /** The number of words that the peer reports. */
   readonly words?: number | undefined;
-  /** Those that the peer knows of it. */
+  /** The sentences that the peer reports. */
   readonly sentences?: Citation['sentences'] | undefined;
 }
 
@@ -358,8 +359,8 @@ export function reportOf(probed: readonly Probed[], dialect: Dialect, holdMs: nu
       holdMs,
       takesBinary: dialect.content.takesBinary,
       /**
-       * From the push until the peer showed the last of them for good, in ms; absent when it never
-       * did.
+       * The time from the push until the peer showed the last of them permanently, in ms. Undefined
+       * if it never did.
        */
       timeToVisibleMs: visible.length > 0 ? Math.max(...visible) : undefined,
       /** The folders whose documents the peer would take and never show. */
@@ -368,7 +369,7 @@ export function reportOf(probed: readonly Probed[], dialect: Dialect, holdMs: nu
   };
 }
 
-/** What follows from the report, for a person, line by line. */
+/** Returns the conclusions of the report as lines for a person. */
 export function canaryText({
   dialect,
   dropped,
@@ -390,7 +391,7 @@ export function canaryText({
   ];
 }
 
-/** Whether the peer took a kind of document, shows it, and read its words. */
+/** Returns whether the peer accepted a kind of document, shows it, and read its words. */
 function ofDocument(probed: Probed, dialect: Dialect): Finding {
   const { outcome, what: check, words } = probed;
   if (outcome?.status !== 'confirmed') return ofFailure(check, probed, dialect);
@@ -407,13 +408,16 @@ function ofDocument(probed: Probed, dialect: Dialect): Finding {
   return { check, ok: true, message: `confirmed (${kind}: ${shown})${size}` };
 }
 
-/** What shows that the peer has the document and not its words; undefined where nothing does. */
+/**
+ * Returns the evidence that the peer has the document without its words; undefined if there is
+ * none.
+ */
 function unreadBecause({ sentence, sentences = [], words, wordsSent }: Probed): string | undefined {
   const { ascii, whole } = sentence;
   const about = sentences.find(({ text }) => comparable(text).includes(comparable(ascii)));
   if (about !== undefined && !comparable(about.text).includes(comparable(whole)))
     return `the peer changed its letters: "${whole}" became "${about.text}"`;
-  // The words of the URL are what is left of a document that a peer cannot read.
+  // A peer that cannot read a document has only the words of its URL.
   if (about === undefined && words !== undefined && words < wordsSent * READ_SHARE)
     return `the peer shows ${words} words of about ${wordsSent}`;
   return undefined;
@@ -423,7 +427,7 @@ function comparable(text: string): string {
   return text.normalize('NFC').toLowerCase().replace(/\s+/g, ' ');
 }
 
-/** Whether the peer takes and shows the addresses of a folder. */
+/** Returns whether the peer accepts and shows the addresses of a folder. */
 function ofAddress(folder: string, probed: Probed, dialect: Dialect): Finding {
   const check = `addresses of folder ${folder}`;
   if (probed.outcome?.status !== 'confirmed') return ofFailure(check, probed, dialect);

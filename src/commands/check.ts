@@ -93,7 +93,7 @@ export const checkCommand = define({
     tell({ check: 'configuration', ok: true, message: `${path} is valid` });
     for await (const finding of checkMachine(config)) tell(finding);
     const isUsable = await checkPeer(config, log, tell);
-    // Canaries tell it better.
+    // Canaries give a better answer.
     if (!options.canary) for await (const finding of checkAddresses(config)) tell(finding);
     if (options.canary) {
       const { canaryText, checkCanary } = await import('./canary.js');
@@ -117,17 +117,17 @@ function labelOf({ hint, ok }: Finding): { readonly label: string; readonly styl
   return { label: 'ok', style: 'green' };
 }
 
-/** What a check found to be wrong, and what to do. */
+/** The fault that a check found, with a remedy. */
 class Wrong extends PeersyncError {
   constructor(message: string, hint: string) {
     super({ code: 'CHECK', message, hint });
   }
 }
 
-/** What is right, and might be better. */
+/** A result that is right and could be better. */
 type Warning = Required<Pick<Finding, 'message' | 'hint'>>;
 
-/** What comes of a check: what is right, or the error that it throws. */
+/** Returns the result of a check: its success, or the error that it throws. */
 async function find(
   check: string,
   look: () => Promise<string | Warning> | string | Warning,
@@ -142,10 +142,10 @@ async function find(
   }
 }
 
-/** Folders, the limit of watches, what is written to, and the ports. */
+/** Checks folders, the limit of watches, writable directories and ports. */
 async function* checkMachine(config: Config): AsyncGenerator<Finding> {
   let directories = 0;
-  // Its own finding says what is wrong with a state that cannot be read.
+  // Another finding reports a state that cannot be read.
   const state = await readState(config).catch(() => undefined);
   for (const folder of config.folders) {
     const found = await checkFolder(folder, state);
@@ -169,9 +169,10 @@ async function* checkMachine(config: Config): AsyncGenerator<Finding> {
 }
 
 /**
- * Whether all can be read that its rules do not keep out; and how many directories that are.
+ * Checks whether everything that the rules of a folder take can be read, and counts the
+ * directories.
  *
- * @param state undefined where it cannot be read: it may know the folder
+ * @param state undefined if it cannot be read. It may know the folder
  */
 export async function checkFolder(folder: FolderConfig, state: StateView | undefined) {
   const [{ FolderRules, failures }, { rootAt }, { mountsAway }] = await Promise.all([
@@ -223,7 +224,7 @@ export async function checkFolder(folder: FolderConfig, state: StateView | undef
   return { finding, directories };
 }
 
-/** Of a file, access says only that it cannot be entered. */
+/** For a file, `access` fails only because it cannot be entered. */
 async function isNoDirectory(path: string): Promise<boolean> {
   const found = await stat(path).catch(() => undefined);
   return found !== undefined && !found.isDirectory();
@@ -252,7 +253,7 @@ async function missingFolder(folder: FolderConfig, state: StateView | undefined)
  * Reports documents that the peer accepted and may never show; nothing if the state has none.
  */
 async function* checkAddresses(config: Config): AsyncGenerator<Finding> {
-  // Its own finding says what is wrong with a state that cannot be read.
+  // Another finding reports a state that cannot be read.
   const state = await readState(config).catch(() => undefined);
   if (state === undefined) return;
   const { statusReport } = await import('../report/status.js');
@@ -276,10 +277,10 @@ async function watchLimit(directories: number): Promise<string> {
 }
 
 /**
- * Whether the peer is there, lets us in, and answers as a search peer does; ends with the first
- * trouble. Then whether it has what is mirrored.
+ * Checks whether the peer is reachable, admits us, and answers as a search peer does. It ends with
+ * the first failure. Then it checks whether the peer has what is mirrored.
  *
- * @returns whether the peer takes pushes, whatever it has of what is mirrored
+ * @returns whether the peer accepts pushes, regardless of what is mirrored
  */
 export async function checkPeer(
   config: Config,
@@ -311,7 +312,7 @@ export async function checkPeer(
   }
 }
 
-/** Whether a dialect that is configured is the peer's; where none is, which that is. */
+/** Checks whether the configured dialect is that of the peer; without one, reports the dialect. */
 async function dialectOf(client: PeerClient): Promise<string> {
   const configured = client.dialect;
   const dialect = await client.detect().catch((error: unknown) => {
@@ -344,8 +345,8 @@ async function tryPush(client: PeerClient): Promise<string> {
 }
 
 /**
- * Whether the peer has what is mirrored, each by itself. Nothing of it is read. Ends where the peer
- * does not answer.
+ * Checks whether the peer has the mirrored objects, one after the other, without reading them. It
+ * ends if the peer does not answer.
  */
 export async function* checkMirrored(
   { shares, tables }: Pick<MirrorConfig, 'shares' | 'tables'>,
@@ -397,11 +398,11 @@ export async function* checkMirrored(
 }
 
 /**
- * Whether a directory, or the nearest one above where it is still to be made, can be written and
- * has room.
+ * Checks whether a directory can be written and has room. If it does not exist yet, its nearest
+ * existing parent is checked.
  *
- * @param key of the configuration, which names it
- * @param freeBytes what is free on the disk of a path, for this user
+ * @param key the key of the configuration that names the directory
+ * @param freeBytes returns the free space on the disk of a path, for this user
  */
 export async function checkWritable(
   check: string,
@@ -446,16 +447,16 @@ async function writableAbove(directory: string, key: string): Promise<string> {
 
 async function freeOf(path: string): Promise<number> {
   const { blocks, bavail, bsize } = await statfs(path);
-  // Some file systems do not tell how large they are.
+  // Some file systems do not report their size.
   return blocks === 0 ? Number.POSITIVE_INFINITY : bavail * bsize;
 }
 
 /**
- * Whether the daemon can listen where it is to, or does already; nothing where it is to listen
- * nowhere.
+ * Checks whether the daemon can listen on its addresses, or already does. Yields nothing for an
+ * address that is off.
  */
 export async function* checkPorts({ peer, state, status }: Config): AsyncGenerator<Finding> {
-  // One that does not answer this user is seen by its port, if at all.
+  // If the daemon does not answer this user, only its port shows it.
   const ours = await runningStatus(state.dir).catch((error: unknown) => {
     if (!(error instanceof PeersyncError)) throw error;
   });
@@ -495,7 +496,7 @@ export async function* checkPorts({ peer, state, status }: Config): AsyncGenerat
   }
 }
 
-/** Why nobody can listen there. */
+/** Returns the reason why a program cannot listen there. */
 function notListening(error: unknown, listen: Listen, key: string): Wrong {
   const at = addressOf(listen);
   if (systemCode(error) !== 'EADDRINUSE')

@@ -11,13 +11,14 @@ import { UsageError } from '../cli/usage.js';
 import { nearest } from '../lib/text.js';
 
 /**
- * One command. Its module is loaded only if a command line may mean it, so the others start fast.
+ * A row of the command table. The module of a command is loaded only if the command line may mean
+ * it, so that other commands start fast.
  */
 interface CommandEntry {
   /** The name with its arguments; see `Command`. */
   readonly usage: string;
   readonly describe: string;
-  /** What the shell completes in place of the arguments. @default nothing */
+  /** The kind of names that the arguments take. @default nothing to complete */
   readonly completes?: Completes;
   load(): Promise<CommandBody>;
 }
@@ -182,7 +183,10 @@ export async function allCommands(): Promise<readonly Command[]> {
   return await Promise.all(COMMANDS.map(loaded));
 }
 
-/** Returns what the arguments of a command name; undefined if there is nothing to complete. */
+/**
+ * Returns the kind of names that the arguments of a command take; undefined if the shell cannot
+ * complete them.
+ */
 export function completesOf(command: string): Completes | undefined {
   return COMMANDS.find(({ usage }) => nameOf(usage) === command)?.completes;
 }

@@ -9,7 +9,7 @@ import { UsageError } from '../cli/usage.js';
 import type { Config } from '../config/config.js';
 import { EXIT } from '../lib/errors.js';
 
-/** That of yargs leaves out an empty last word, and offers no files. */
+/** The script for fish. That of yargs drops an empty last word, and offers no files. */
 const FISH_SCRIPT = `###-begin-peersync-completions-###
 # Installation: peersync completion fish > ~/.config/fish/completions/peersync.fish
 function __peersync_complete
@@ -25,8 +25,8 @@ complete -f -c peersync -a '(__peersync_complete)'
 ###-end-peersync-completions-###`;
 
 /**
- * The script for bash. That of yargs puts names with blanks between double quotes, where bash runs
- * what stands in `$(…)`: here a name is written as bash itself quotes it.
+ * The script for bash. That of yargs puts names with blanks in double quotes, in which bash expands
+ * `$(…)`. Here, names are quoted by bash itself.
  */
 const BASH_SCRIPT = `###-begin-peersync-completions-###
 _peersync_completions()
@@ -44,10 +44,7 @@ complete -o bashdefault -o default -F _peersync_completions peersync
 
 const SHELLS: readonly string[] = ['bash', 'zsh', 'fish'];
 
-/**
- * The script for the shell that is named, else for the one in `$SHELL`, else for bash, as where
- * there is no `$SHELL`.
- */
+/** Prints the script for the named shell, or for the one in `$SHELL`, or for bash. */
 export const completionCommand = define({
   positionals: { shell: option.value('bash, zsh or fish') },
   examples: [

@@ -53,7 +53,7 @@ export function noDocument(
   });
 }
 
-/** What the peer shows of one document. */
+/** Shows what the peer has of one document. */
 export const docCommand = define({
   ...DOCUMENT,
   output: z.object({
@@ -111,7 +111,7 @@ const documentList = z.array(
   }),
 );
 
-/** What the peer knows of the sentences that one document has in common with others. */
+/** Shows the sentences that a document has in common with others. */
 export const citationCommand = define({
   output: z.object({
     url: z.string().optional(),
@@ -273,7 +273,10 @@ export const shareCommand = define({
   ],
 });
 
-/** Where a file is to be written: behind links, and never in the place of what is no file. */
+/**
+ * Returns the path to write a file to. Links are followed. Anything that is no regular file is
+ * refused.
+ */
 async function fileAt(output: string): Promise<string> {
   const written = writtenPath(output);
   const path = await realpath(written).catch(() => written);

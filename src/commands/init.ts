@@ -9,7 +9,7 @@ import { EXIT, messageOf, PeersyncError, systemCode } from '../lib/errors.js';
 import { writtenPath } from '../lib/home.js';
 import { isWithin } from '../lib/text.js';
 
-/** Writes a first configuration that runs as it is, never over another one. */
+/** Writes a first configuration that can be run as it is. It never overwrites a file. */
 export const initCommand = define({
   positionals: { folder: option.value('The folder to watch; ./data/inbox unless given') },
   output: z.object({ path: z.string(), folder: z.string(), collection: z.string() }),
@@ -52,8 +52,10 @@ export const initCommand = define({
 });
 
 /**
- * @param data where peersync keeps its own files unless the configuration says otherwise
- * @returns whether it is there already
+ * Checks that a folder can be watched.
+ *
+ * @param data the directory where peersync keeps its own files by default
+ * @returns whether the folder exists
  * @throws UsageError
  */
 async function toBeWatched(folder: string, data: string): Promise<boolean> {

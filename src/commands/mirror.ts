@@ -17,12 +17,12 @@ import { durationText, formatBytes } from '../lib/units.js';
 import type { MirrorReport } from '../mirror/record.js';
 import { type AskOptions, askLines, configToAsk } from './ask.js';
 
-/** How often the time that has passed is shown anew, in ms. */
+/** The interval at which the elapsed time is shown, in ms. */
 const SHOWN_EVERY_MS = 1_000;
 
 /**
- * Runs mirrors now, by the running daemon or, where none runs, by itself; or accepts what raised
- * the alarm of some.
+ * Runs mirrors now, by the running daemon or, without one, by itself. `accept` accepts the alarms
+ * of mirrors.
  */
 export const mirrorCommand = define({
   positionals: { names: option.several('Only the mirrors with these names') },
@@ -80,7 +80,7 @@ async function runMirrors(
   let exitCode: ExitCode = EXIT.done;
   let mirrors = 0;
   const ended = new AbortController();
-  // A large table may take long before there is anything to say.
+  // A large table may take long before its first line.
   const show = async (): Promise<void> => {
     while (!ended.signal.aborted) {
       progress.show(stepOf([...waiting], mirrors, systemClock.now() - beganAt));
@@ -108,7 +108,7 @@ async function runMirrors(
   return exitCode;
 }
 
-/** How far a run of mirrors has come. A pattern may bring more of them. */
+/** Returns the progress of a run of mirrors. A pattern may add more of them. */
 export function stepOf(waiting: readonly string[], done: number, elapsedMs: number): Step {
   const parts = [`${counted(done, 'mirror')} done`, `${durationText(elapsedMs)}`];
   if (waiting.length > 0) parts.push(`waiting for ${fewOf(waiting)}`);
@@ -116,7 +116,7 @@ export function stepOf(waiting: readonly string[], done: number, elapsedMs: numb
   return { done: 0, total: 0, besides, parts, growing: true };
 }
 
-/** A log for a command that prints itself what becomes of each mirror. */
+/** Returns a log without the lines about mirrors, for a command that prints its own. */
 export function withoutMirrors(log: Logger): Logger {
   return filtered(log, (fields) => !('event' in fields && fields.event === 'mirror'));
 }
@@ -132,18 +132,18 @@ export function mirrorExitCode({ alarm, failure }: MirrorReport): ExitCode {
 
 const SEVERITY: readonly ExitCode[] = [EXIT.done, EXIT.quarantined, EXIT.unreachable, EXIT.failure];
 
-/** The one of two that a script should hear of. */
+/** Returns the more severe of two exit codes. */
 export function worse(a: ExitCode, b: ExitCode): ExitCode {
   return SEVERITY.indexOf(a) > SEVERITY.indexOf(b) ? a : b;
 }
 
-/** How many cells in conflict are named for each file. */
+/** The number of cells in conflict that are named for each file. */
 const NAMED_CELLS = 5;
 
 /**
- * What a run of one mirror came to, for a person.
+ * Returns the result of a run of one mirror as lines for a person.
  *
- * @param root of the mirrors, for what a person has to find on disk
+ * @param root of the mirrors, for paths that a person has to find
  */
 export function runLines(report: MirrorReport, root: string): string[] {
   const { alarm, failure, kind, name, table } = report;
@@ -172,7 +172,10 @@ function outcomeOf({
   return `${path} ${changed ? 'written' : 'unchanged'}${what.length === 0 ? '' : ` (${what.join(', ')})`}`;
 }
 
-/** All mirrors for `status`: a line for each, and below it what a person has to know or do. */
+/**
+ * Returns all mirrors as lines for `status`. Below each mirror follow the lines that a person
+ * should read.
+ */
 export function mirrorLines(
   mirrors: readonly MirrorReport[],
   root: string,
@@ -216,7 +219,11 @@ export function mirrorLines(
   ];
 }
 
-/** @param now where it is told for how long something is so */
+/**
+ * Returns the alarm, failure and conflicts of a mirror as lines.
+ *
+ * @param now set if the lines contain durations
+ */
 function noteworthy(mirror: MirrorReport, root: string, now?: number): string[] {
   const { alarm, failure, absentSince, conflicts = [], notes = [] } = mirror;
   const lasting = (since: number) => (now === undefined ? '' : ` for ${durationText(now - since)}`);

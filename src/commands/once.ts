@@ -27,9 +27,9 @@ import { lastingFailure, peerFailed } from './patience.js';
 import { openAlone } from './without-daemon.js';
 
 const TICK_MS = 100;
-/** Another process works with the state. */
+/** The codes of a state that another process uses. */
 const LOCKED: ReadonlySet<string> = new Set(['STATE_LOCKED', 'STATE_LOCKED_ELSEWHERE']);
-/** The conditions that a run names at its end; the others it says otherwise. */
+/** The conditions that are named at the end of a run. Other conditions are reported differently. */
 const NAMED: ReadonlySet<string> = new Set(['ADDRESSES_UNSEEN', 'DELETES_HELD']);
 
 /** Scans, pushes and confirms until every file at rest has its place, then exits. */
@@ -105,7 +105,7 @@ export const onceCommand = define({
   },
 });
 
-/** The error where the state is in use, with what that means for `once`; any other as it is. */
+/** Returns the error of a state in use with its meaning for `once`; any other error unchanged. */
 async function doneElsewhere(error: unknown, stateDir: string): Promise<unknown> {
   if (!(error instanceof PeersyncError) || !LOCKED.has(error.code)) return error;
   const running = await runningStatus(stateDir).catch(() => undefined);
@@ -120,13 +120,13 @@ function isNoteworthy({ alarm, conflicts, failure, notes }: MirrorReport): boole
   return (alarm ?? failure ?? notes ?? conflicts) !== undefined;
 }
 
-/** One run, as far as it has come. */
+/** A run and its progress. */
 interface Run {
-  /** As it was given. */
+  /** The argument as it was given. */
   readonly timeout: string;
   readonly deadline: number;
   readonly progress: Progress;
-  /** Of the mirrors that have run. */
+  /** The reports of the mirrors that have run. */
   readonly reports: MirrorReport[];
   readonly signal: AbortSignal;
 }
@@ -146,7 +146,7 @@ async function settle(daemon: Daemon, run: Run): Promise<void> {
   const unmounted = () =>
     watcher.unmounted().map((part) => ({ ...part, waiting: pendingBelow(state, part) }));
   const refused = () => uplink.status().removalsFailing;
-  // What waits in a folder that is held, or is refused again and again, cannot be waited for.
+  // Files in a held folder, and files that are refused again and again, are not waited for.
   const isAtRest = () => {
     const inHeld = held().map(({ name }) => waitingOf({ ...state.counts(name), accepted: 0 }));
     inHeld.push(...unmounted().map((part) => part.waiting));
@@ -155,7 +155,7 @@ async function settle(daemon: Daemon, run: Run): Promise<void> {
   };
   const items = async () => {
     await watcher.idle();
-    // Documents of removed files are decided about when it is known what the peer is.
+    // Documents of removed files can be handled only when the kind of the peer is known.
     await kind.asked;
     await watcher.idle();
     isScanned = true;
@@ -173,7 +173,7 @@ async function settle(daemon: Daemon, run: Run): Promise<void> {
     return 'over';
   };
   const over = all();
-  // What keeps it from its end is thrown by who looks on.
+  // The error that ends the run is thrown by the watching code.
   over.catch(() => {});
   do {
     const ran = new Set(run.reports.map(({ name }) => name));
@@ -214,7 +214,7 @@ async function settle(daemon: Daemon, run: Run): Promise<void> {
   });
 }
 
-/** How many files wait to be pushed that are on a file system which is away. */
+/** Returns the number of pending files on a file system that is away. */
 function pendingBelow({ entries }: StateView, { folder, directory }: UnmountedPart): number {
   let pending = 0;
   for (const [, , , line] of entries.lines(folder, directory))
@@ -222,7 +222,11 @@ function pendingBelow({ entries }: StateView, { folder, directory }: UnmountedPa
   return pending;
 }
 
-/** @throws what keeps the run from its end; see `settle` */
+/**
+ * Throws if the run cannot reach its end.
+ *
+ * @throws the reason; see `settle`
+ */
 function assertHope(
   { parts }: Daemon,
   { deadline, signal, timeout }: Run,
@@ -290,8 +294,8 @@ function waitingOf({ accepted, pending, removing }: Counts): number {
 }
 
 /**
- * What the mirrors of one run came to: files that are what the peer has, those of them that were
- * written, and the others.
+ * Returns the results of the mirrors of one run: current files, those of them that were written,
+ * and the others.
  */
 function mirrorCounts(reports: readonly MirrorReport[]) {
   const alarms = reports.filter(({ alarm }) => alarm !== undefined).length;
@@ -313,8 +317,8 @@ function mirrorsText({
 }
 
 /**
- * How far `once` has come: of what can succeed, how much is confirmed, and which mirrors it waits
- * for. Until the folders are scanned there may be more.
+ * Returns the progress of `once`: the share of the possible items that is confirmed, and the
+ * mirrors that it waits for. More items may come until the folders are scanned.
  */
 export function stepOf(
   counts: Counts,

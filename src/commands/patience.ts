@@ -4,7 +4,7 @@ import { sentence } from '../lib/text.js';
 import { PEER_FAILURE_WORDS, type PeerFailure, type PeerFailureKind } from '../queue/breaker.js';
 import type { QueueStatus, RequestQueue } from '../queue/request-queue.js';
 
-/** How long a command waits for a peer that fails, by the kind of failure. */
+/** The time that a command waits for a failing peer, by the kind of failure. */
 const GIVE_UP_MS: Readonly<Record<PeerFailureKind, number>> = {
   // Longer than a restart of the peer.
   unreachable: 15_000,
@@ -14,7 +14,7 @@ const GIVE_UP_MS: Readonly<Record<PeerFailureKind, number>> = {
   denied: 8_000,
   weak: 8_000,
 };
-/** How long a command waits if one kind of failure follows another: once for each kind. */
+/** The time that a command waits if one kind of failure follows another: once for each kind. */
 const GIVE_UP_AT_LAST_MS = Object.values(GIVE_UP_MS).reduce((sum, ms) => sum + ms);
 const LOOK_MS = 500;
 

@@ -34,8 +34,8 @@ import {
 import { withPeer } from './peer.js';
 
 /**
- * Pushes single files, outside of all folders, and waits until the peer shows them; or removes what
- * was pushed so.
+ * Pushes single files outside of all folders, and waits until the peer shows them; or removes such
+ * documents.
  */
 export const pushCommand = define({
   output: z.object({
@@ -339,7 +339,7 @@ function wholeUrl(url: string): string | undefined {
 
 /** A file and the URL of the document that it is to become. */
 export interface Target {
-  /** As it was given. */
+  /** The argument as it was given. */
   readonly file: string;
   readonly url: string;
 }
@@ -348,8 +348,10 @@ export interface Target {
 export interface ReadFile extends Target, OutgoingFile {}
 
 /**
- * Reads a file. @throws PeersyncError with what keeps it from the peer, in the words that are used
- * for files of folders
+ * Reads a file.
+ *
+ * @throws PeersyncError the reason why it cannot be pushed, in the words that are used for files of
+ *   folders
  */
 export async function readTarget(target: Target, rules: ContentRules): Promise<ReadFile> {
   const { file } = target;

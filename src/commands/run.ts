@@ -36,7 +36,7 @@ export const runCommand = define({
     const ended = new Promise<unknown>((resolve) => {
       end = resolve;
     });
-    // A signal that comes before the daemon has started is heard then.
+    // A signal before the start takes effect after it.
     let isReloadAsked = false;
     let reload = () => {
       isReloadAsked = true;
@@ -92,7 +92,7 @@ export const runCommand = define({
       .then(() => {
         reload = () => {
           void notifier.reloading();
-          // What is wrong is in the log, and everything goes on as before.
+          // The fault is in the log, and the daemon goes on as before.
           void daemon
             .reload()
             .catch(() => {})
@@ -117,9 +117,8 @@ export const runCommand = define({
 });
 
 /**
- * Calls `reload` at SIGHUP, which asks a daemon to read its configuration anew. Where the terminal
- * was closed that the process was started in, it means that, and ends the process as it always did:
- * there is nobody left to tell anything.
+ * Calls `reload` at SIGHUP, by which a person asks for a reload. If the terminal of the process was
+ * closed, SIGHUP means that, and ends the process as usual.
  */
 function onHangUp(reload: () => void): void {
   const hadTerminal = [0, 1, 2].some((fd) => isatty(fd));

@@ -12,7 +12,7 @@ import { formatBytes, wallClockText } from '../lib/units.js';
 import type { Found, SearchAnswer } from '../peer/search.js';
 import { askPeer } from './peer.js';
 
-/** What an index takes in one question. */
+/** The largest number of results in one request. */
 const MOST = 100;
 const LONGEST_QUERY = 1_000;
 
@@ -82,10 +82,10 @@ interface Terminal {
   readonly columns?: number | undefined;
 }
 
-/** Schemes of links; a document may have any, and a terminal opens what it is told. */
+/** The schemes of links. A document may have any scheme, and a terminal opens any link. */
 const LINKED = new Set(['http:', 'https:', 'ftp:', 'file:']);
 
-/** What was found, line by line; in a terminal titles are bold, and links to follow (OSC 8). */
+/** Returns the results as lines. In a terminal, titles are bold links (OSC 8). */
 export function searchText(
   { corrected, items, query, total, totalIsExact }: SearchAnswer & { readonly query: string },
   out: Terminal,

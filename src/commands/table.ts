@@ -168,10 +168,11 @@ async function change(
 }
 
 /**
- * The cells behind `column=value`. A column whose name holds "=" cannot be named this way.
+ * Returns the cells of `column=value` arguments. A column whose name contains "=" cannot be given
+ * this way.
  *
- * @throws UsageError for what is no such pair, and for a column that is given twice; PeersyncError
- *   for a file that cannot be read
+ * @throws UsageError for an argument of another form, and for a column that is given twice;
+ *   PeersyncError for a file that cannot be read
  */
 export async function cellsOf(pairs: readonly string[]): Promise<ReadonlyMap<string, string>> {
   if (pairs.length === 0) throw new UsageError('No cell was given.', 'Write it like price=12.50.');
@@ -287,10 +288,9 @@ const tableDrop = define({
 });
 
 /**
- * Finds what would go: the rows with these keys, or all. Without --yes it is shown, and a person is
- * asked.
+ * Finds the rows with these keys, or all rows. Without --yes it shows them and asks a person.
  *
- * @throws PeersyncError NOT_FOUND where the table or one of the keys is not there: then nothing is
+ * @throws PeersyncError NOT_FOUND if the table or one of the keys does not exist; then nothing is
  *   deleted
  */
 async function assertMeant(

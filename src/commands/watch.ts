@@ -32,7 +32,7 @@ const PICTURE_MS = 1_000;
 const LINE_MS = 5_000;
 /** The interval between two tries to find the daemon, in ms. */
 const RETRY_MS = 1_000;
-/** How long a daemon may take to begin, in ms. */
+/** The longest time until a daemon begins to answer, in ms. */
 const PATIENCE_MS = 15_000;
 
 /** Follows the running daemon: in the whole window of a terminal, or a plain line now and then. */
@@ -184,9 +184,7 @@ async function pauseOrResume({ state }: Config, { status }: WatchModel): Promise
 
 const MAX_EVENTS = 100;
 
-/**
- * What is known of the daemon that is followed. Its size does not depend on the number of files.
- */
+/** The knowledge about the followed daemon. Its size does not depend on the number of files. */
 export class WatchModel {
   /** The last status, also if the daemon is away now. */
   status: StatusReport | undefined;
@@ -217,7 +215,7 @@ export class WatchModel {
 const SILENT_MS = 20_000;
 /** The share of the lines that the status has if there are many events. */
 const STATUS_SHARE = 2 / 3;
-/** How long the last line shows the result of a key, in ms. */
+/** The time that the last line shows the result of a key, in ms. */
 const NOTE_MS = 4_000;
 
 /** Returns the lines of the window, at most `rows`. Lines that are too long are cut when drawn. */

@@ -89,7 +89,7 @@ export interface PageDeps {
   readonly assetsDirectory?: string;
 }
 
-/** How many browsers may follow at a time. */
+/** The largest number of browsers that follow at a time. */
 const MAX_FOLLOWERS = 32;
 /**
  * A connection that has not read what was sent for this time is closed, in ms. A status is sent

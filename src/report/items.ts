@@ -70,9 +70,7 @@ function listed(entry: Entry): ListedEntry {
   };
 }
 
-/**
- * The lines of `list`, by folder and path, many at a time; the event loop turns between two lots.
- */
+/** Yields the lines of `list` by folder and path, in lots. Other work proceeds between two lots. */
 export async function* listEntries(
   state: StateView,
   { folder, status }: ListFilter,
@@ -90,13 +88,13 @@ export interface ItemsPage {
   readonly next?: string | undefined;
 }
 
-/** So many records are passed without a pause. */
+/** The number of records that are passed without a pause. */
 const SLICE = 2_000;
 
 /**
- * One page of files, in the order of the state. Nothing is kept between two pages: each passes over
- * the records up to where the one before ended, its `next`, and goes on from there. Where that
- * record is no more, it begins at the beginning: files may come twice, and none is left out.
+ * Returns one page of files, in the order of the state. Nothing is kept between two pages: each
+ * passes over the records up to the `next` of the page before. If that record no longer exists, the
+ * list begins again: files may come twice, but none is left out.
  *
  * @param limit 1 or more
  */
@@ -112,7 +110,7 @@ export async function itemsPage(
   }: ListFilter & {
     readonly after?: string | undefined;
     readonly limit: number;
-    /** What the path holds, in whichever case. */
+    /** A part of the path, in upper or lower case. */
     readonly name?: string | undefined;
   },
 ): Promise<ItemsPage> {
@@ -142,7 +140,11 @@ export async function itemsPage(
     : await itemsPage({ folders }, entries, { folder: only, limit, name: wanted, status });
 }
 
-/** The name of a folder, where one is given. @throws PeersyncError UNKNOWN_FOLDER */
+/**
+ * Returns the name of a configured folder, or undefined if none is given.
+ *
+ * @throws PeersyncError UNKNOWN_FOLDER
+ */
 export function knownFolder({ folders }: Config, name: string | undefined): string | undefined {
   if (name === undefined || folders.some((folder) => folder.name === name)) return name;
   const names = folders.map((folder) => quoted(folder.name)).join(', ');
@@ -153,7 +155,7 @@ export function knownFolder({ folders }: Config, name: string | undefined): stri
   );
 }
 
-/** Who asked has to ask otherwise. */
+/** The error of a question that is wrong and has to be changed. */
 export function badRequest(code: string, message: string, hint: string): PeersyncError {
   return new PeersyncError({ code, message, hint, exitCode: EXIT.usage });
 }
@@ -191,8 +193,8 @@ export async function locate<F extends { readonly path: string }>(
 }
 
 /**
- * The real path of what a path names, and the one of its name in its directory, which may be a link
- * or gone.
+ * Returns the real path of the name in its directory, and that of its target. The name may be a
+ * link, or missing.
  */
 async function realOf(path: string): Promise<readonly [named: string, real: string]> {
   const above = dirname(path);
@@ -208,8 +210,8 @@ const LONGEST_PATH = 4_096;
 const NAMING = 'Give its path, or name it as `peersync list` does: FOLDER/path.';
 
 /**
- * The absolute paths that texts name: such a path, `FOLDER/path`, or a bare name that only one
- * known file has. Each may be spelled as peersync prints it; see `visible`.
+ * Returns the absolute paths that texts name: such a path, `FOLDER/path`, or a bare name that only
+ * one known file has. Each may be spelled as peersync prints it; see `visible`.
  *
  * @throws PeersyncError BAD_REQUEST, UNKNOWN_FILE, AMBIGUOUS
  */
@@ -241,14 +243,16 @@ export async function namedPaths(
   );
 }
 
-/** The path, or the one that peersync prints like this where only that is there or known. */
+/**
+ * Returns the path or, if only that exists or is known, the path that peersync prints like this.
+ */
 async function spelledPath(config: Config, entries: EntriesReader, path: string): Promise<string> {
   const meant = fromVisible(path);
   if (meant === path || (await isKnown(config, entries, path))) return path;
   return (await isKnown(config, entries, meant)) ? meant : path;
 }
 
-/** Whether something is at the path, or a record is of it. */
+/** Returns whether something is at the path, or a record has it. */
 async function isKnown(config: Config, entries: EntriesReader, absolute: string): Promise<boolean> {
   if (!('code' in (await look(absolute)))) return true;
   const located = await locate(config, absolute);

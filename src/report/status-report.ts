@@ -77,9 +77,9 @@ export interface StatusFacts {
   readonly pid?: number | undefined;
   readonly startedAt?: number | undefined;
   /**
-   * How far the wall clock is ahead of the daemon's steady clock, which all times here are by, in
-   * ms. Set if somebody has set the clock since the daemon started. Rounded to seconds, so that a
-   * status changes only when something else does.
+   * The lead of the wall clock over the daemon's steady clock, by which all times here are, in ms.
+   * Set if the wall clock was set since the daemon started. Rounded to seconds, so that a status
+   * changes only when something else does.
    */
   readonly wallAheadMs?: number | undefined;
   readonly uplink?: UplinkReport | undefined;
@@ -131,7 +131,7 @@ export const SEVERITIES = ['critical', 'error', 'warning', 'info'] as const;
 export type Severity = (typeof SEVERITIES)[number];
 
 /**
- * Something that a person should know.
+ * A condition that a person should know about.
  *
  * - `critical`: new files do not become searchable, and `/readyz` fails.
  * - `error`: a promise is broken, or work waits for a person.

@@ -53,10 +53,7 @@ function assertName(option: string, name: string | undefined, right: RegExp): vo
     );
 }
 
-/**
- * @throws PeersyncError SERVICE_NOT_ROOT where a service of the system is to be changed by somebody
- *   who may not
- */
+/** @throws PeersyncError SERVICE_NOT_ROOT if this user may not change a service of the system */
 function assertMayChange({ scope }: Site): void {
   if (scope === 'user' || process.getuid?.() === 0) return;
   throw new PeersyncError({
@@ -77,7 +74,7 @@ async function assertSystemd(): Promise<void> {
   });
 }
 
-/** What a person types to look at it. */
+/** Returns the commands that show the service. */
 function lookLines({ command, unit, scope }: Site): readonly string[] {
   const journal = scope === 'user' ? 'journalctl --user' : 'journalctl';
   return [
@@ -99,7 +96,7 @@ const INSTALL_OPTIONS = {
   ),
 } as const;
 
-/** One installation. */
+/** One installation and its choices. */
 interface Job {
   readonly site: Site;
   readonly options: GlobalOptions & Given<typeof INSTALL_OPTIONS>;
@@ -196,7 +193,7 @@ function withPackages(root: string): string {
   return at === -1 ? root : join(root.slice(0, at), 'node_modules');
 }
 
-/** What would keep it from working, for the user to mend. */
+/** Returns advice about faults that would keep the service from working. */
 async function adviceFor(job: Job): Promise<string[]> {
   const { config, configPath, options, site } = job;
   const user = options.runAs ?? SERVICE_USER;
@@ -232,7 +229,7 @@ async function adviceFor(job: Job): Promise<string[]> {
   return advice;
 }
 
-/** Whether a user may read a file or directory, as far as that can be tried. */
+/** Returns whether a user may read a file or directory, as far as that can be tried. */
 async function mayRead(user: string, path: string): Promise<boolean> {
   return await runTool(['runuser', '-u', user, '--', 'test', '-r', path]).then(
     () => true,
@@ -243,7 +240,7 @@ async function mayRead(user: string, path: string): Promise<boolean> {
 const PROPERTIES =
   'LoadState,UnitFileState,ActiveState,SubState,Result,MainPID,StatusText,NRestarts,ActiveEnterTimestamp';
 
-/** How the service stands, as systemd knows it. */
+/** Shows the state of the service as systemd reports it. */
 const serviceStatus = define({
   output: z.object({
     unit: z.string(),
@@ -320,7 +317,7 @@ const serviceUninstall = define({
   },
 });
 
-/** What the installation wrote, and no other service of ours needs. */
+/** Returns the files of the installation that no other service of ours needs. */
 async function filesOf({
   directory,
   dropInFile,
