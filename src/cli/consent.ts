@@ -2,13 +2,13 @@ import type { Readable, Writable } from 'node:stream';
 import { EXIT, PeersyncError } from '../lib/errors.js';
 
 /** The streams on which a person is asked. `isTerminal` is false if no person can answer. */
-export interface Asked {
+export interface Prompt {
   readonly input: Readable;
   readonly output: Writable;
   readonly isTerminal: boolean;
 }
 
-export const onThisTerminal: () => Asked = () => ({
+export const onThisTerminal: () => Prompt = () => ({
   input: process.stdin,
   output: process.stderr,
   isTerminal: process.stdin.isTTY === true && process.stderr.isTTY === true,
@@ -24,12 +24,12 @@ export const onThisTerminal: () => Asked = () => ({
 export async function consent(
   question: string,
   expected: string,
-  asked: Asked,
+  prompt: Prompt,
   signal: AbortSignal,
   nothing = 'Nothing was deleted',
 ): Promise<void> {
   const instead = 'Give --yes when that is what you want.';
-  await choice(question, [expected], asked, signal, { nothing, instead });
+  await choice(question, [expected], prompt, signal, { nothing, instead });
 }
 
 /**
@@ -41,11 +41,11 @@ export async function consent(
 export async function choice<Word extends string>(
   question: string,
   words: readonly Word[],
-  asked: Asked,
+  prompt: Prompt,
   signal: AbortSignal,
   { nothing, instead }: { readonly nothing: string; readonly instead: string },
 ): Promise<Word> {
-  if (!asked.isTerminal)
+  if (!prompt.isTerminal)
     throw new PeersyncError({
       code: 'NOT_CONFIRMED',
       message: `${nothing}: there is no terminal to ask on.`,
@@ -54,7 +54,7 @@ export async function choice<Word extends string>(
     });
   const { createInterface } = await import('node:readline/promises');
   // The terminal's own line editing: then Ctrl-C stays a signal.
-  const lines = createInterface({ input: asked.input, output: asked.output, terminal: false });
+  const lines = createInterface({ input: prompt.input, output: prompt.output, terminal: false });
   try {
     const closed = new Promise<undefined>((resolve) =>
       lines.once('close', () => resolve(undefined)),

@@ -1,14 +1,14 @@
 /** Calls `stop` at the first SIGTERM or SIGINT; the second ends the process as the signal would. */
 export function onSignals(stop: (signal: NodeJS.Signals) => void, atOnce = () => {}): () => void {
-  let asked = false;
+  let isStopping = false;
   const listener = (signal: NodeJS.Signals) => {
-    if (asked) {
+    if (isStopping) {
       atOnce();
       unlisten();
       process.kill(process.pid, signal);
       return;
     }
-    asked = true;
+    isStopping = true;
     stop(signal);
   };
   const unlisten = () => {

@@ -1,7 +1,7 @@
 import { mkdtemp, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Asked, consent } from '../cli/consent.js';
+import { consent, type Prompt } from '../cli/consent.js';
 import { isThere } from '../cli/global-options.js';
 import { counted, safe } from '../cli/text.js';
 import { UsageError } from '../cli/usage.js';
@@ -39,7 +39,7 @@ export async function checkCanary(
   config: Config,
   how: { readonly url: string | undefined; readonly yes: boolean; readonly timeoutMs: number },
   log: Logger,
-  asked: Asked,
+  prompt: Prompt,
 ): Promise<CanaryReport> {
   const { folders } = config;
   const base =
@@ -72,8 +72,8 @@ export async function checkCanary(
       const begin = canRemove(client, DIALECTS[client.dialect ?? 'standard'])
         ? `${what} will be pushed, and removed again:`
         : `${what} will stay in the index, for this peer has no way to remove any:`;
-      if (asked.isTerminal) asked.output.write(`${begin}\n${urls}${more}`);
-      await consent('Push them? Type "yes": ', 'yes', asked, signal, 'Nothing was pushed');
+      if (prompt.isTerminal) prompt.output.write(`${begin}\n${urls}${more}`);
+      await consent('Push them? Type "yes": ', 'yes', prompt, signal, 'Nothing was pushed');
     }
     return pushCanaries(client, plan, { config, timeoutMs: how.timeoutMs, log, signal });
   });

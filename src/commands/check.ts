@@ -81,7 +81,7 @@ export const checkCommand = define({
     const timeoutMs = option.duration('--timeout', options.timeout ?? CANARY_TIMEOUT);
     const { config, log, path } = await prepare(options);
     const findings: Finding[] = [];
-    const tell = (finding: Finding) => {
+    const report = (finding: Finding) => {
       findings.push(finding);
       const { check, hint, message } = finding;
       const { label, style } = labelOf(finding);
@@ -90,23 +90,23 @@ export const checkCommand = define({
         ...(hint ? [`         ${safe(hint)}`] : []),
       ]);
     };
-    tell({ check: 'configuration', ok: true, message: `${path} is valid` });
-    for await (const finding of checkMachine(config)) tell(finding);
-    const isUsable = await checkPeer(config, log, tell);
+    report({ check: 'configuration', ok: true, message: `${path} is valid` });
+    for await (const finding of checkMachine(config)) report(finding);
+    const isUsable = await checkPeer(config, log, report);
     // Canaries give a better answer.
-    if (!options.canary) for await (const finding of checkAddresses(config)) tell(finding);
+    if (!options.canary) for await (const finding of checkAddresses(config)) report(finding);
     if (options.canary) {
       const { canaryText, checkCanary } = await import('./canary.js');
       const how = { url, yes, timeoutMs };
       const found = isUsable ? await checkCanary(config, how, log, onThisTerminal()) : undefined;
-      for (const finding of found?.findings ?? []) tell(finding);
+      for (const finding of found?.findings ?? []) report(finding);
       answer(options, { canary: found?.canary ?? null }, () =>
-        found ? canaryText(found.canary) : ['Nothing was pushed, for the peer has trouble.'],
+        found ? canaryText(found.canary) : ['Nothing was pushed, because the peer failed.'],
       );
     }
-    const troubles = findings.filter((finding) => !finding.ok);
-    if (troubles.length === 0) return EXIT.done;
-    return troubles.find((finding) => finding.exitCode !== undefined)?.exitCode ?? EXIT.failure;
+    const faults = findings.filter((finding) => !finding.ok);
+    if (faults.length === 0) return EXIT.done;
+    return faults.find((finding) => finding.exitCode !== undefined)?.exitCode ?? EXIT.failure;
   },
 });
 
@@ -285,7 +285,7 @@ async function watchLimit(directories: number): Promise<string> {
 export async function checkPeer(
   config: Config,
   log: Logger,
-  tell: (finding: Finding) => void,
+  report: (finding: Finding) => void,
 ): Promise<boolean> {
   let client: PeerClient | undefined;
   const peer = await find('peer', async () => {
@@ -294,7 +294,7 @@ export async function checkPeer(
     const { ms, server } = await client.ping();
     return `it answers in ${Math.round(ms)} ms${server === undefined ? '' : ` (${server})`}`;
   });
-  tell(peer);
+  report(peer);
   const known = client;
   if (known === undefined) return peer.ok;
   try {
@@ -302,10 +302,10 @@ export async function checkPeer(
     for (const [check, look] of [['dialect', dialectOf] as const, ['access', tryPush] as const]) {
       if (!isUsable) return false;
       const finding = await find(check, () => look(known));
-      tell(finding);
+      report(finding);
       isUsable = finding.ok;
     }
-    if (isUsable) for await (const finding of checkMirrored(config.mirror, known)) tell(finding);
+    if (isUsable) for await (const finding of checkMirrored(config.mirror, known)) report(finding);
     return isUsable;
   } finally {
     await known.close();

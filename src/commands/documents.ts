@@ -42,14 +42,14 @@ export function documentOf({
 
 /** The peer has no such document. */
 export function noDocument(
-  asked: { readonly url: string } | { readonly hash: string },
+  key: { readonly url: string } | { readonly hash: string },
 ): PeersyncError {
-  const name = 'url' in asked ? asked.url : `with the hash ${asked.hash}`;
+  const name = 'url' in key ? key.url : `with the hash ${key.hash}`;
   return new PeersyncError({
     code: 'NOT_FOUND',
     message: `The peer has no document ${name}.`,
     hint: 'If it was pushed a moment ago, ask again; `peersync why FILE` tells what became of a file.',
-    details: asked,
+    details: key,
   });
 }
 
@@ -76,10 +76,10 @@ export const docCommand = define({
     ['$0 doc --hash y4Zp1x3nLcAA --json', 'By its hash, with every field that the peer shows'],
   ],
   run: async (options) => {
-    const asked = documentOf(options);
-    const query = 'url' in asked ? asked : { urlhash: asked.hash };
+    const key = documentOf(options);
+    const query = 'url' in key ? key : { urlhash: key.hash };
     const doc = await askPeer(options, (client, signal) => client.peerdoc(query, { signal }));
-    if (doc === undefined) throw noDocument(asked);
+    if (doc === undefined) throw noDocument(key);
     return answer(options, doc, () => docText(doc, systemClock.now()));
   },
 });
@@ -134,7 +134,7 @@ export const citationCommand = define({
     ['$0 citation --hash y4Zp1x3nLcAA --filter --ch 10', 'Only what is elsewhere too'],
   ],
   run: async (options) => {
-    const asked = documentOf(options);
+    const key = documentOf(options);
     const { filter } = options;
     const ch = options.ch === undefined ? undefined : option.wholeNumber('--ch', options.ch);
     const how: CitationOptions = {
@@ -142,9 +142,9 @@ export const citationCommand = define({
       ...(ch === undefined ? {} : { ch }),
     };
     const citation = await askPeer(options, (client, signal) =>
-      client.citation(asked, { ...how, signal }),
+      client.citation(key, { ...how, signal }),
     );
-    if (citation === undefined) throw noDocument(asked);
+    if (citation === undefined) throw noDocument(key);
     return answer(options, citation, () => citationText(citation));
   },
 });

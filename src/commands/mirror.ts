@@ -18,7 +18,7 @@ import type { MirrorReport } from '../mirror/record.js';
 import { type AskOptions, askLines, configToAsk } from './ask.js';
 
 /** The interval at which the elapsed time is shown, in ms. */
-const SHOWN_EVERY_MS = 1_000;
+const TICK_MS = 1_000;
 
 /**
  * Runs mirrors now, by the running daemon or, without one, by itself. `accept` accepts the alarms
@@ -84,7 +84,7 @@ async function runMirrors(
   const show = async (): Promise<void> => {
     while (!ended.signal.aborted) {
       progress.show(stepOf([...waiting], mirrors, systemClock.now() - beganAt));
-      await systemClock.sleep(SHOWN_EVERY_MS, ended.signal);
+      await systemClock.sleep(TICK_MS, ended.signal);
     }
   };
   const shown = show();
@@ -138,7 +138,7 @@ export function worse(a: ExitCode, b: ExitCode): ExitCode {
 }
 
 /** The number of cells in conflict that are named for each file. */
-const NAMED_CELLS = 5;
+const MAX_CELLS = 5;
 
 /**
  * Returns the result of a run of one mirror as lines for a person.
@@ -241,9 +241,9 @@ function noteworthy(mirror: MirrorReport, root: string, now?: number): string[] 
   for (const file of new Set(conflicts.map((each) => each.file))) {
     const cells = conflicts.filter((conflict) => conflict.file === file);
     const named = cells
-      .slice(0, NAMED_CELLS)
+      .slice(0, MAX_CELLS)
       .map(({ pk, column }) => [pk, column ?? ''].join(' ').trimEnd());
-    const more = cells.length > NAMED_CELLS ? ` and ${cells.length - NAMED_CELLS} more` : '';
+    const more = cells.length > MAX_CELLS ? ` and ${cells.length - MAX_CELLS} more` : '';
     const kept = named[0]
       ? `changed on both sides: ${named.join(', ')}${more}; the peer's value was kept, yours is`
       : 'somebody edited the file; it is as the peer has it again, and the edited one is';

@@ -173,13 +173,13 @@ export class OwnUplink {
   /**
    * Pushes files one by one, and waits until the peer shows them.
    *
-   * @param tell called with the outcome of each file as soon as it is known
+   * @param onOutcome called with the outcome of each file as soon as it is known
    * @throws the reason of the signal
    */
   async push<File extends OutgoingFile>(
     files: readonly File[],
     { collection, wait = true }: PushSettings,
-    tell: (file: File, outcome: Outcome, entry: Entry | undefined) => void,
+    onOutcome: (file: File, outcome: Outcome, entry: Entry | undefined) => void,
   ): Promise<void> {
     const open = new Map<string, File>();
     for (const file of files) {
@@ -190,18 +190,18 @@ export class OwnUplink {
       this.state.put(read(undefined, to, version, this.#clock.now()));
       open.set(path, file);
     }
-    await this.#settle(open, (entry, failure) => this.#pushed(entry, failure, wait), tell);
+    await this.#settle(open, (entry, failure) => this.#pushed(entry, failure, wait), onOutcome);
   }
 
   /**
    * Removes documents from the peer, and waits until a look-up no longer shows them.
    *
-   * @param tell called with the outcome of each document as soon as it is known
+   * @param onOutcome called with the outcome of each document as soon as it is known
    * @throws the reason of the signal
    */
   async remove(
     urls: readonly string[],
-    tell: (url: string, outcome: RemovalOutcome) => void,
+    onOutcome: (url: string, outcome: RemovalOutcome) => void,
   ): Promise<void> {
     const open = new Map<string, string>();
     for (const url of urls) {
@@ -221,10 +221,10 @@ export class OwnUplink {
       (entry, failure) => this.#left(entry, failure),
       (url, outcome) => {
         if (outcome.status === 'removed') removed.push(url);
-        else tell(url, outcome);
+        else onOutcome(url, outcome);
       },
     );
-    for (const url of removed) tell(url, { status: await this.#howRemoved(url) });
+    for (const url of removed) onOutcome(url, { status: await this.#howRemoved(url) });
   }
 
   async close(): Promise<void> {
@@ -252,7 +252,7 @@ export class OwnUplink {
   async #settle<Each, Result>(
     open: Map<string, Each>,
     outcomeOf: (entry: Entry, lasting: Lasting) => Result | undefined,
-    tell: (each: Each, outcome: Result, entry: Entry) => void,
+    onOutcome: (each: Each, outcome: Result, entry: Entry) => void,
   ): Promise<void> {
     this.#start();
     this.#movedAt = this.#clock.now();
@@ -263,7 +263,7 @@ export class OwnUplink {
         const entry = this.state.get(FOLDER, path);
         if (entry === undefined) continue;
         const outcome = outcomeOf(entry, lasting);
-        if (outcome !== undefined && open.delete(path)) tell(each, outcome, entry);
+        if (outcome !== undefined && open.delete(path)) onOutcome(each, outcome, entry);
       }
       if (open.size > 0) await this.#clock.sleep(POLL_MS, this.#over);
     }

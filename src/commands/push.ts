@@ -113,7 +113,7 @@ async function pushFiles(options: PushOptions) {
   const { config, log } = await prepare(options);
   const targets = targetsOf(options.file, options.url, config.folders);
   const outcomes: Outcome[] = [];
-  const tell = ({ file, url }: Target, outcome: Outcome) => {
+  const onOutcome = ({ file, url }: Target, outcome: Outcome) => {
     outcomes.push(outcome);
     const { status } = outcome;
     const shown = outcome.status === 'failed' ? { status, ...wordsOf(outcome.error) } : outcome;
@@ -126,7 +126,7 @@ async function pushFiles(options: PushOptions) {
     const files: ReadFile[] = [];
     for (const target of targets) files.push(await readTarget(target, dialect.content));
     const uplink = await OwnUplink.open(client, dialect, { config, timeoutMs, log, signal });
-    await uplink.push(files, { collection, wait }, tell).finally(() => uplink.close());
+    await uplink.push(files, { collection, wait }, onOutcome).finally(() => uplink.close());
   });
   const failure = failureOf(outcomes, options.timeout);
   if (failure !== undefined) throw failure;
@@ -145,7 +145,7 @@ async function removeDocuments(options: PushOptions) {
   const { config, log } = await prepare(options);
   const urls = await urlsToRemove(options.file, options.url, config.folders);
   const outcomes = new Map<string, RemovalOutcome>();
-  const tell = (url: string, outcome: RemovalOutcome) => {
+  const onOutcome = (url: string, outcome: RemovalOutcome) => {
     outcomes.set(url, outcome);
     const { status } = outcome;
     const shown = outcome.status === 'failed' ? { status, ...wordsOf(outcome.error) } : outcome;
@@ -161,7 +161,7 @@ async function removeDocuments(options: PushOptions) {
     const question = `Remove ${counted(urls.length, 'document')} from the peer? Type "yes": `;
     if (!yes) await consent(question, 'yes', onThisTerminal(), signal, 'Nothing was removed');
     const uplink = await OwnUplink.open(client, dialect, { config, timeoutMs, log, signal });
-    await uplink.remove(urls, tell).finally(() => uplink.close());
+    await uplink.remove(urls, onOutcome).finally(() => uplink.close());
   });
   for (const outcome of outcomes.values()) if (outcome.status === 'failed') throw outcome.error;
   const left = [...outcomes].filter(([, { status }]) => status === 'remains');

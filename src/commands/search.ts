@@ -13,7 +13,7 @@ import type { Found, SearchAnswer } from '../peer/search.js';
 import { askPeer } from './peer.js';
 
 /** The largest number of results in one request. */
-const MOST = 100;
+const MAX_RESULTS = 100;
 const LONGEST_QUERY = 1_000;
 
 /** Searches the peer as its own search page does. */
@@ -42,7 +42,7 @@ export const searchCommand = define({
   },
   options: {
     collection: option.value('Only documents of this collection'),
-    limit: option.preset('10', `At most so many, up to ${MOST}`),
+    limit: option.preset('10', `At most so many, up to ${MAX_RESULTS}`),
     sort: option.oneOf(['date'], 'The newest first; the best first unless given'),
   },
   examples: [
@@ -60,7 +60,8 @@ export const searchCommand = define({
         `Give words of at most ${LONGEST_QUERY} characters in all: \`peersync search green tea\`.`,
       );
     const limit = option.wholeNumber('--limit', options.limit);
-    if (limit > MOST) throw new UsageError(`--limit: received ${limit}.`, `Give at most ${MOST}.`);
+    if (limit > MAX_RESULTS)
+      throw new UsageError(`--limit: received ${limit}.`, `Give at most ${MAX_RESULTS}.`);
     const { collection, sort } = options;
     const found = await askPeer(options, (client, signal) =>
       client.search({ words, collection, limit, sort }, { signal }),

@@ -296,14 +296,14 @@ const tableDrop = define({
 async function assertMeant(
   client: PeerClient,
   options: GlobalOptions & { readonly table: string; readonly yes: boolean },
-  asked: {
+  deletion: {
     readonly keys: readonly string[] | undefined;
     readonly question: (rows: string) => string;
     readonly expected: string;
   },
   signal: AbortSignal,
 ): Promise<void> {
-  const { keys } = asked;
+  const { keys } = deletion;
   const { json, table, yes } = options;
   const missing = new Set(keys);
   const rows: TableRow[] = [];
@@ -343,7 +343,12 @@ async function assertMeant(
     await writeAll(stdout, tableText(columns, [rows], terminalWidth(stdout)));
     if (count > rows.length) print(`… and ${counted(count - rows.length, 'row')} more`);
   }
-  await consent(asked.question(counted(count, 'row')), asked.expected, onThisTerminal(), signal);
+  await consent(
+    deletion.question(counted(count, 'row')),
+    deletion.expected,
+    onThisTerminal(),
+    signal,
+  );
 }
 
 /** Tables of the peer. */

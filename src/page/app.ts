@@ -170,7 +170,7 @@ async function isAdmitted(
   reply: FastifyReply,
   token: string,
 ): Promise<boolean> {
-  const isIn = await guard.knows(ip, token);
+  const isIn = await guard.isRightToken(ip, token);
   if (isIn) reply.header('set-cookie', guard.newSession(headers));
   else reply.redirect('/sign-in#wrong', 303);
   return isIn;

@@ -91,7 +91,7 @@ function pathOf({ routeOptions, url }: FastifyRequest): string {
 }
 
 /** The interval between two log lines about wrong tokens, in ms. */
-const SAY_AGAIN_MS = 60_000;
+const LOG_AGAIN_MS = 60_000;
 /** The lifetime of a session, in ms. */
 const SESSION_MS = 30 * 86_400_000;
 const ENDED_META = 'endedSessions';
@@ -99,7 +99,7 @@ const ENDED_META = 'endedSessions';
  * The number of ended sessions that are remembered. Only someone with the token can create
  * sessions.
  */
-const MOST_ENDED = 1_000;
+const MAX_ENDED = 1_000;
 
 /**
  * Admits requests to the page.
@@ -123,7 +123,7 @@ export class Guard {
   readonly #log: Logger;
   readonly #address: () => Listen;
   readonly #ended: EndedSessions;
-  #saidAt = Number.NEGATIVE_INFINITY;
+  #loggedAt = Number.NEGATIVE_INFINITY;
 
   /** A sentence that says where the token is. */
   readonly #where: string;
@@ -171,11 +171,11 @@ export class Guard {
   }
 
   /** Returns whether a token is the right one. Wrong tokens are logged at most once a minute. */
-  async knows(address: string, offered: string): Promise<boolean> {
+  async isRightToken(address: string, offered: string): Promise<boolean> {
     const isIn = this.#token !== undefined && (await isRight(offered, this.#token, this.#clock));
     const now = this.#clock.now();
-    if (!isIn && now - this.#saidAt >= SAY_AGAIN_MS) {
-      this.#saidAt = now;
+    if (!isIn && now - this.#loggedAt >= LOG_AGAIN_MS) {
+      this.#loggedAt = now;
       const message = `Somebody at ${address} gave a wrong token for the status page; guesses are slowed down.`;
       this.#log.warn({ event: 'token', address }, message);
     }
@@ -253,7 +253,7 @@ export class Guard {
     const bearer = /^Bearer +(.+)$/i.exec(text(headers.authorization))?.[1];
     if (bearer === undefined) throw new PageError('TOKEN_NEEDED', undefined, this.#where);
     // Node decodes header bytes as latin1.
-    if (!(await this.knows(ip, Buffer.from(bearer, 'latin1').toString())))
+    if (!(await this.isRightToken(ip, Buffer.from(bearer, 'latin1').toString())))
       throw new PageError('TOKEN_WRONG', undefined, this.#where);
   }
 }
@@ -272,7 +272,7 @@ class EndedSessions {
   }
 
   async add(sessions: readonly string[], now: number): Promise<void> {
-    const others = this.#names.filter((name) => endOf(name) > now).slice(-MOST_ENDED);
+    const others = this.#names.filter((name) => endOf(name) > now).slice(-MAX_ENDED);
     this.state.setMeta(ENDED_META, [...others, ...sessions]);
     await this.state.commit('person');
   }

@@ -4,7 +4,7 @@ import { readBuild, VERSION } from '../lib/process.js';
 import type { Live } from '../report/live.js';
 
 /** The number of mirrors with series of their own. Patterns may bring thousands. */
-export const MIRRORS_NAMED = 200;
+export const MAX_MIRRORS = 200;
 
 /**
  * All metrics of peersync with their labels, and their meaning in one sentence. The sentences also
@@ -347,7 +347,7 @@ export function valuesOf(live: Live, followers = 0): Values {
       counts[alarm ? 'alarm' : failure ? 'failing' : good] += 1;
       conflicts += own.length;
       oldest = Math.min(oldest, succeededAt ?? now);
-      if (i >= MIRRORS_NAMED) continue;
+      if (i >= MAX_MIRRORS) continue;
       if (succeededAt !== undefined)
         set('peersync_mirror_age_seconds', ageOf(succeededAt), { mirror: name });
       set('peersync_mirror_alarm', alarm !== undefined, { mirror: name });
@@ -356,7 +356,7 @@ export function valuesOf(live: Live, followers = 0): Values {
     for (const [state, count] of Object.entries(counts)) set('peersync_mirrors', count, { state });
     set('peersync_mirror_conflicts', conflicts);
     if (all.length > 0) set('peersync_mirrors_oldest_success_seconds', ageOf(oldest));
-    set('peersync_mirrors_unnamed', Math.max(0, all.length - MIRRORS_NAMED));
+    set('peersync_mirrors_unnamed', Math.max(0, all.length - MAX_MIRRORS));
   }
 
   function state(): void {

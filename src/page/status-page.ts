@@ -37,7 +37,7 @@ export class StatusPage {
    * One instance for the whole run, because the metrics of the process are collected until its end.
    */
   #metrics: Metrics | undefined;
-  #told: string | undefined;
+  #loggedMessage: string | undefined;
   #timer: Timer | undefined;
   #isStopped = false;
   /** The last change that was begun. Changes happen one after the other. */
@@ -49,9 +49,7 @@ export class StatusPage {
 
   /** Applies the configuration: at the start, and after each reload. */
   follow(): void {
-    this.#last = this.#last
-      .then(() => this.#follow())
-      .catch((error: unknown) => this.#shutOut(error));
+    this.#last = this.#last.then(() => this.#follow()).catch((error: unknown) => this.#fail(error));
   }
 
   /** The URL for a browser on this machine; undefined while the page is not open. */
@@ -83,7 +81,7 @@ export class StatusPage {
       );
     const where = status.token && secretPlace(status.token, 'status.token');
     await this.#open(listen, token, where === undefined ? '' : `The token stands ${where}.`);
-    this.#told = undefined;
+    this.#loggedMessage = undefined;
   }
 
   async #open(listen: Listen, token: string | undefined, place: string): Promise<void> {
@@ -115,15 +113,15 @@ export class StatusPage {
     log.info({ event: 'page', url: this.url }, `status page at ${this.url}${others}`);
   }
 
-  async #shutOut(error: unknown): Promise<void> {
+  async #fail(error: unknown): Promise<void> {
     // The earlier page would stay open at an address, or with a token, that no longer applies.
     await this.#close();
     const { clock, log, current } = this.#deps.live;
     const { listen } = current.config.status;
     const message = `The status page cannot be opened: ${reasonOf(error, listen)} It is tried again every 30 s; everything else works.`;
-    if (message !== this.#told)
+    if (message !== this.#loggedMessage)
       log.warn({ event: 'no-page', listen, code: systemCode(error) }, message);
-    this.#told = message;
+    this.#loggedMessage = message;
     if (!this.#isStopped)
       this.#timer = clock.after(AGAIN_MS, () => this.follow(), { background: true });
   }

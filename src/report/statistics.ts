@@ -71,7 +71,7 @@ const SAMPLE_MS = 10_000;
 /** Samples in the half minute that a rate looks back. */
 const SAMPLES_OF_RATE = 3;
 /** A growth by fewer waiting items than this begins no new backlog. */
-const FEW_WAITING = 10;
+const NOTABLE_GROWTH = 10;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 /**
@@ -83,7 +83,7 @@ const WELL_MS = 300_000;
  * The number of collections with statistics of their own. The others are counted together, under a
  * name that no collection can have.
  */
-const MOST_COLLECTIONS = 100;
+const MAX_COLLECTIONS = 100;
 const OTHERS = '(others)';
 
 /** Durations in ms, at least 1, exact to 1 %. The percentiles are absent if nothing was counted. */
@@ -331,14 +331,14 @@ export class Statistics {
     if (entry?.status !== 'pending' && entry?.status !== 'accepted') return;
     this.#of(entry.collection).waiting.add(atRestSince(entry), by);
     this.#waiting += by;
-    if (this.#waiting <= 2 * this.#usualWaiting + FEW_WAITING) return;
+    if (this.#waiting <= 2 * this.#usualWaiting + NOTABLE_GROWTH) return;
     // The speed of a few single files says nothing about the end of a large backlog.
     this.#usualWaiting = this.#waiting;
     this.#rate.restart(this.deps.clock.now(), this.totals.confirmed);
   }
 
   #of(name: string): CollectionStatistics {
-    const isKept = this.#collections.has(name) || this.#collections.size < MOST_COLLECTIONS;
+    const isKept = this.#collections.has(name) || this.#collections.size < MAX_COLLECTIONS;
     const collection = isKept ? name : OTHERS;
     const known = this.#collections.get(collection);
     if (known !== undefined) return known;

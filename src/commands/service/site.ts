@@ -141,9 +141,9 @@ export class Steps {
       await work().catch((error: unknown) => {
         throw verb === 'run' ? error : cannot(`${verb} ${what}`, error);
       });
-    const told = dryRun ? `would ${verb} ${what}${shown}` : `${DID[verb]} ${what}`;
-    this.did.push(told);
-    if (!json) print(told);
+    const line = dryRun ? `would ${verb} ${what}${shown}` : `${DID[verb]} ${what}`;
+    this.did.push(line);
+    if (!json) print(line);
   }
 }
 
@@ -187,7 +187,7 @@ export async function runTool(
       readonly stderr?: string;
       readonly stdout?: string;
     };
-    const said = (stderr.trim() || stdout.trim() || messageOf(cause)).replace(/\s*\n\s*/g, ' ');
+    const output = (stderr.trim() || stdout.trim() || messageOf(cause)).replace(/\s*\n\s*/g, ' ');
     const [message, hint] =
       systemCode(cause) === 'ENOENT'
         ? [
@@ -195,7 +195,7 @@ export async function runTool(
             'Without systemd start `peersync run` by other means.',
           ]
         : [
-            `"${[program, ...args].join(' ')}" failed: ${sentence(said)}`,
+            `"${[program, ...args].join(' ')}" failed: ${sentence(output)}`,
             'See why in `journalctl -e` (of a user service: `journalctl --user -e`), and try again.',
           ];
     throw new PeersyncError({ code: 'SERVICE_TOOL', message, hint, cause });
