@@ -3,9 +3,11 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { CONTROL_DIRECTORY, CONTROL_SOCKET, cannotAsk } from '../api/client.js';
 import { httpStatusOf } from '../api/errors.js';
 import { type Answerer, REQUESTS } from '../api/requests.js';
-import { PeersyncError } from '../lib/errors.js';
+import { messageOf, PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { listenInPrivate } from '../lib/socket.js';
+import { sentence } from '../lib/text.js';
+import { badRequest } from '../report/items.js';
 import type { WebLimits } from '../web/server.js';
 
 /** Only this user connects, so the limits only bound memory. */
@@ -54,16 +56,26 @@ export async function openControl(
   };
 }
 
+const NO_QUESTION = 'Send the question as JSON, {} if there are no parameters.';
+
 function sendError(
   error: unknown,
   request: FastifyRequest,
   reply: FastifyReply,
   log: Logger,
 ): FastifyReply {
-  const isKnown = error instanceof PeersyncError;
-  if (!isKnown) log.error({ err: error, route: request.routeOptions.url }, 'A request failed.');
-  const known = isKnown ? error : cannotAsk(error);
-  const { code, message, hint, exitCode } = known;
-  const status = isKnown ? httpStatusOf(known) : 500;
+  const { status, shown } = answerTo(error);
+  if (status === 500)
+    log.error({ err: error, route: request.routeOptions.url }, 'A request failed.');
+  const { code, message, hint, exitCode } = shown;
   return reply.code(status).send({ error: { code, message, hint, exitCode } });
+}
+
+/** Returns the error that the client gets, and the HTTP status. */
+function answerTo(error: unknown): { readonly status: number; readonly shown: PeersyncError } {
+  if (error instanceof PeersyncError) return { status: httpStatusOf(error), shown: error };
+  const status = error instanceof Error && 'statusCode' in error ? Number(error.statusCode) : 500;
+  if (status < 400 || status >= 500) return { status: 500, shown: cannotAsk(error) };
+  // Fastify refuses a body that is too large, or not JSON.
+  return { status, shown: badRequest('BAD_REQUEST', sentence(messageOf(error)), NO_QUESTION) };
 }

@@ -203,7 +203,7 @@ interface CollectionStatistics {
   readonly hour: RecentDurations;
   readonly day: RecentDurations;
   readonly waiting: WaitingItems;
-  alert?: SlowCollection | undefined;
+  slow?: SlowCollection | undefined;
   /** Since when the collection has been fast again. Set while there is an alert. */
   wellSince?: number | undefined;
 }
@@ -274,7 +274,7 @@ export class Statistics {
       }),
       confirmedPerSecond: this.#rate.perSecond(now, this.totals.confirmed) ?? 0,
       lastConfirmedAt: this.#lastConfirmedAt,
-      alerts: all.flatMap(({ alert }) => alert ?? []),
+      alerts: all.flatMap(({ slow }) => slow ?? []),
     };
   }
 
@@ -363,7 +363,7 @@ export class Statistics {
     this.#takeSample(now);
     const limitMs = settings().alerts.timeToSearch;
     for (const one of this.#collections.values()) {
-      if (limitMs === undefined) one.alert = undefined;
+      if (limitMs === undefined) one.slow = undefined;
       else this.#checkAlert(one, limitMs, now);
     }
   }
@@ -380,7 +380,7 @@ export class Statistics {
 
   #checkAlert(one: CollectionStatistics, limitMs: number, now: number): void {
     const { log } = this.deps;
-    const { alert, collection, hour } = one;
+    const { slow, collection, hour } = one;
     const { count, p95Ms = 0 } = hour.at(now);
     const { waiting, oldestSince = now } = one.waiting.read();
     const late: string[] = [];
@@ -393,23 +393,23 @@ export class Statistics {
     if (late.length > 0) {
       const limit = `${durationText(limitMs)} (\`alerts.timeToSearch\`)`;
       one.wellSince = undefined;
-      one.alert = {
+      one.slow = {
         code: 'TIME_TO_SEARCH',
         collection,
-        since: alert?.since ?? now,
+        since: slow?.since ?? now,
         message: `Files of the collection "${collection}" become searchable later than ${limit}: ${late.join('; ')}.`,
         hint: 'See `peersync status` for the peer and what waits, and `peersync why PATH` for one file.',
       };
-      const { code, hint } = one.alert;
-      if (alert === undefined)
-        log.warn({ event: 'alert', code, collection }, `ALERT: ${one.alert.message} ${hint}`);
-    } else if (alert !== undefined) {
+      const { code, hint } = one.slow;
+      if (slow === undefined)
+        log.warn({ event: 'alert', code, collection }, `ALERT: ${one.slow.message} ${hint}`);
+    } else if (slow !== undefined) {
       one.wellSince ??= now;
       if (now - one.wellSince < WELL_MS) return;
-      one.alert = undefined;
+      one.slow = undefined;
       log.info(
-        { event: 'alert-over', code: alert.code, collection },
-        `files of the collection "${collection}" are searchable in time again; the alert lasted ${durationText(now - alert.since)}`,
+        { event: 'alert-over', code: slow.code, collection },
+        `files of the collection "${collection}" are searchable in time again; the alert lasted ${durationText(now - slow.since)}`,
       );
     }
   }

@@ -204,6 +204,22 @@ describe('the control socket', () => {
     expect([code, JSON.parse(body)]).toEqual([400, { error: parts }]);
   });
 
+  it('breaks off an answer that fails behind its first line, so that it is not taken for a whole one', async () => {
+    const fails: Answerer = async function* () {
+      yield [scan(1)];
+      throw new PeersyncError({ code: 'C', message: 'm', hint: 'h' });
+    };
+    await expect(ask(fails)).rejects.toMatchObject({ code: 'CONTROL_FAILED' });
+  });
+
+  it('refuses what is no question', async () => {
+    const directory = await open(lines(scan(1)));
+    for (const body of ['{', '']) {
+      const { body: answer, status: code } = await send(directory, 'POST', '/api/rescan', body);
+      expect([code, JSON.parse(answer).error.code]).toEqual([400, 'BAD_REQUEST']);
+    }
+  });
+
   it('waits for a daemon that has begun to answer as long as it takes', async () => {
     const answer = async function* () {
       yield [scan(1)];

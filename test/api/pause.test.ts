@@ -7,10 +7,10 @@ import { RequestQueue } from '../../src/queue/request-queue.js';
 import { savedPause } from '../../src/report/pause.js';
 import type { Json } from '../../src/state/journal.js';
 import { State } from '../../src/state/state.js';
+import { DAY, HOUR } from '../report/world.js';
 import { opened } from '../state/records.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
-import { DAY, HOUR } from './world.js';
 
 /** Within this the end of a pause of two hours is noticed, or that the clock was set. */
 const NOTICED_MS = 72_000;
