@@ -8,7 +8,7 @@ import { UsageError } from '../cli/usage.js';
 import type { Config } from '../config/config.js';
 import { normaliseBase } from '../config/url.js';
 import { systemClock } from '../lib/clock.js';
-import { type ExitCode, PeersyncError } from '../lib/errors.js';
+import { PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { quoted, shellWord } from '../lib/text.js';
 import { durationText } from '../lib/units.js';
@@ -19,6 +19,7 @@ import { DIALECTS } from '../peer/dialects.js';
 import type { UplinkPeer } from '../uplink/deps.js';
 import { droppedOrigins, originOf } from './address-probe.js';
 import { mailOf, pdfOf, sheetOf, wordOf } from './canary-documents.js';
+import type { Finding } from './finding.js';
 import {
   type Outcome,
   OwnUplink,
@@ -304,16 +305,6 @@ export function canaryPlan(
         folders: [name],
       })),
   ];
-}
-
-/** The result of one check. */
-export interface Finding {
-  readonly check: string;
-  readonly ok: boolean;
-  readonly message: string;
-  readonly hint?: string;
-  /** The exit code that this finding alone would lead to. */
-  readonly exitCode?: ExitCode;
 }
 
 /** The report about the peer, with the findings of each canary. */

@@ -133,12 +133,12 @@ const COMMANDS: readonly CommandEntry[] = [
   {
     usage: 'doc [url]',
     describe: 'Show what the peer has of one document',
-    load: async () => (await import('./documents.js')).docCommand,
+    load: async () => (await import('./doc.js')).docCommand,
   },
   {
     usage: 'citation [url]',
     describe: 'Show which sentences of a document stand in others too, and who cites it',
-    load: async () => (await import('./documents.js')).citationCommand,
+    load: async () => (await import('./citation.js')).citationCommand,
   },
   {
     usage: 'push [file..]',
@@ -150,7 +150,7 @@ const COMMANDS: readonly CommandEntry[] = [
   {
     usage: 'share',
     describe: 'List and fetch shared objects of the peer',
-    load: async () => (await import('./documents.js')).shareCommand,
+    load: async () => (await import('./share.js')).shareCommand,
   },
   {
     usage: 'table',

@@ -5,7 +5,8 @@ import { describe, expect, it } from 'vitest';
 import { asOptions, typedWords } from '../../src/cli/arguments.js';
 import { consent } from '../../src/cli/consent.js';
 import { writeAll } from '../../src/cli/output.js';
-import { citationText, documentOf } from '../../src/commands/documents.js';
+import { citationText } from '../../src/commands/citation.js';
+import { documentOf } from '../../src/commands/doc.js';
 import { cellsOf } from '../../src/commands/table.js';
 import { temporaryDirectory } from '../support/temp.js';
 
