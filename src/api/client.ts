@@ -4,14 +4,9 @@ import { text } from 'node:stream/consumers';
 import { messageOf, PeersyncError, systemCode } from '../lib/errors.js';
 import { ForeignSocket, openOwnSocketPath } from '../lib/socket.js';
 import { durationText } from '../lib/units.js';
-import { errorAnswer } from './errors.js';
+import { CONTROL_DIRECTORY, CONTROL_SOCKET, errorAnswer, NDJSON } from './protocol.js';
 import { hasShape, type Need, type OneLineRequest, type Request } from './request.js';
 
-/** The directory of the control socket, below the state directory. */
-export const CONTROL_DIRECTORY = 'control';
-export const CONTROL_SOCKET = 'socket';
-/** The media type of an answer line by line. */
-export const NDJSON = 'application/x-ndjson';
 const PATIENCE_MS = 60_000;
 
 export interface AskOptions {

@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import { EXIT, type PeersyncError } from '../lib/errors.js';
 
 /** The HTTP statuses of errors whose status follows from their code. */
@@ -15,13 +14,3 @@ const STATUSES: Readonly<Record<string, number>> = {
 export function httpStatusOf({ code, exitCode }: PeersyncError): number {
   return STATUSES[code] ?? (exitCode === EXIT.usage ? 400 : 409);
 }
-
-/** An error as the control socket answers it. */
-export const errorAnswer = z.object({
-  error: z.object({
-    code: z.string(),
-    message: z.string(),
-    hint: z.string(),
-    exitCode: z.literal([EXIT.done, EXIT.failure, EXIT.usage, EXIT.quarantined, EXIT.unreachable]),
-  }),
-});

@@ -3,7 +3,8 @@ import type { Config, FolderConfig } from '../config/config.js';
 import { documentUrl } from '../config/url.js';
 import type { Clock } from '../lib/clock.js';
 import { quoted } from '../lib/text.js';
-import { badRequest, knownFolder } from '../report/items.js';
+import { badRequest } from '../report/errors.js';
+import { knownFolder } from '../report/items.js';
 import {
   type Entry,
   gone,

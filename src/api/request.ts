@@ -4,7 +4,7 @@ import type { Clock } from '../lib/clock.js';
 import { pageInPackage } from '../lib/documentation.js';
 import { PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
-import { badRequest } from '../report/items.js';
+import { badRequest } from '../report/errors.js';
 import type { Live } from '../report/live.js';
 import type { State, StateView } from '../state/state.js';
 import type { LiveFeed } from './live-feed.js';

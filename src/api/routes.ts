@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { NDJSON } from './client.js';
+import { NDJSON } from './protocol.js';
 import type { AnyRequest, Lot } from './request.js';
 import type { Answerer } from './requests.js';
 

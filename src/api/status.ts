@@ -3,7 +3,6 @@ import { DIALECT_NAMES } from '../peer/dialect.js';
 import { LANES } from '../queue/options.js';
 import type { QueueStatus } from '../queue/request-queue.js';
 import type { StatisticsReport } from '../report/statistics.js';
-import { statusReport } from '../report/status.js';
 import type { StatusReport } from '../report/status-report.js';
 import type { HeldDeletes } from '../watch/deletions.js';
 import type { FolderStatus } from '../watch/watcher.js';
@@ -166,5 +165,10 @@ export const status = oneLine({
   needs: 'reading',
   question: NOTHING,
   line: statusLine,
-  answer: ({ config, live, view }) => live?.status() ?? statusReport(config, view, undefined),
+  answer: async ({ config, live, view }) => {
+    if (live !== undefined) return live.status();
+    // Loaded here: a command that asks a daemon starts faster without.
+    const { statusReport } = await import('../report/status.js');
+    return statusReport(config, view, undefined);
+  },
 });

@@ -1,13 +1,14 @@
 import { join } from 'node:path';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { CONTROL_DIRECTORY, CONTROL_SOCKET, cannotAsk } from '../api/client.js';
+import { cannotAsk } from '../api/client.js';
 import { httpStatusOf } from '../api/errors.js';
+import { CONTROL_DIRECTORY, CONTROL_SOCKET } from '../api/protocol.js';
 import { type Answerer, REQUESTS } from '../api/requests.js';
 import { messageOf, PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { listenInPrivate } from '../lib/socket.js';
 import { sentence } from '../lib/text.js';
-import { badRequest } from '../report/items.js';
+import { badRequest } from '../report/errors.js';
 import type { WebLimits } from '../web/server.js';
 
 /** Only this user connects, so the limits only bound memory. */

@@ -2,7 +2,6 @@ import { realpath } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Config, FolderConfig } from '../config/config.js';
-import { EXIT, PeersyncError } from '../lib/errors.js';
 import { withFile } from '../lib/hint.js';
 import { fromVisible, isWithin, quoted } from '../lib/text.js';
 import type { EntriesReader } from '../state/entries-reader.js';
@@ -12,19 +11,9 @@ import { sortedEntries } from '../state/sorting.js';
 import type { StateView } from '../state/state.js';
 import type { Scope } from '../uplink/retry.js';
 import { look } from '../watch/lister.js';
+import { badRequest } from './errors.js';
 
 // Which items a person asks for: by path, by folder and status, or page by page.
-
-export const LISTED_STATUSES = [
-  'pending',
-  'accepted',
-  'confirmed',
-  'quarantined',
-  'gone',
-  'removing',
-  'removed',
-  'skipped',
-] as const;
 
 export interface ListFilter {
   readonly status?: Entry['status'] | undefined;
@@ -153,11 +142,6 @@ export function knownFolder({ folders }: Config, name: string | undefined): stri
     `There is no folder named ${quoted(name)}.`,
     `The configuration names: ${names}.`,
   );
-}
-
-/** The error of a question that is wrong and has to be changed. */
-export function badRequest(code: string, message: string, hint: string): PeersyncError {
-  return new PeersyncError({ code, message, hint, exitCode: EXIT.usage });
 }
 
 /** A path in one of some folders, such as the configured ones. */

@@ -25,7 +25,8 @@ import { isToBeRemoved, removesDocuments, unapprovedDeletes } from '../watch/del
 import { isAbsence, look } from '../watch/lister.js';
 import { mountsAway } from '../watch/mounts.js';
 import { FolderRules, failures } from '../watch/rules.js';
-import { badRequest, locate } from './items.js';
+import { badRequest } from './errors.js';
+import { locate } from './items.js';
 import type { Live } from './live.js';
 import { explainMirrored } from './mirrored.js';
 import { knownEmbedded } from './status.js';
