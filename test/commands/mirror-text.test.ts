@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
+import { progressLine } from '../../src/cli/progress.js';
 import { mirrorLines, stepOf as mirrorStep, runLines } from '../../src/commands/mirror.js';
 import { stepOf } from '../../src/commands/once.js';
-import { progressLine } from '../../src/commands/terminal.js';
 import type { MirrorReport } from '../../src/mirror/record.js';
 import { NO_ITEMS } from './report.js';
 
