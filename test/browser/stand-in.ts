@@ -41,7 +41,7 @@ export class StandIn {
   #lists = 0;
   /** Whether queries for lists of files fail. */
   isBroken = false;
-  /** What was to be done. */
+  /** The commands that the page sent. */
   readonly asked: { readonly ask: string; readonly parameters: unknown }[] = [];
   readonly #lines = new EventEmitter().setMaxListeners(0);
   readonly #page: StatusPage;

@@ -5,7 +5,7 @@ import { conditionsOf } from '../../src/report/conditions.js';
 import { paceOf } from '../../src/report/pace.js';
 import type { FolderReport, StatusFacts, StatusReport } from '../../src/report/status-report.js';
 
-/** What status says, without colours. */
+/** Returns the output of `status` without colours. */
 export function statusText(
   ...[status, now, missing, width]: Parameters<typeof statusLines>
 ): string[] {

@@ -138,7 +138,7 @@ describe('the view', () => {
         if (rows > 1 && columns > 6) expect(lines.at(-1)).toBe('q quit');
         if (columns > 20) expect(lines[0]).toMatch(/^peersync {2}runs/);
       }
-    // What matters most has what room there is.
+    // The gravest conditions take the room that there is.
     const lines = shown(model, 120, 24);
     for (const words of [/does not answer/, /ALERT/, /and \d+ lines more: `peersync status`/])
       expect(lines.join('\n')).toMatch(words);

@@ -26,7 +26,7 @@ interface Told {
   readersFailure?: ReadersFailure;
 }
 
-/** What of a daemon tells how a path goes on. */
+/** The parts of a daemon that decide about the next step of a path. */
 function liveWith(told: Told): Live {
   const uplink = { isInFlight: () => false, nextLookUp: () => told.nextLookUp, status: () => told };
   const watcher = { status: () => [], problems: () => told.problems ?? [] };
