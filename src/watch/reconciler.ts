@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Fingerprint } from '../content/reader.js';
+import type { Fingerprint } from '../content/file-reader.js';
 import { NO_WORDS } from '../content/words.js';
 import { wallAheadMs } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';

@@ -11,7 +11,7 @@ import {
 import { dirname, join } from 'node:path';
 import { expect } from 'vitest';
 import type { FolderConfig } from '../../src/config/config.js';
-import { fingerprintNow } from '../../src/content/reader.js';
+import { fingerprintNow } from '../../src/content/file-reader.js';
 import { systemClock } from '../../src/lib/clock.js';
 import type { Encoding } from '../../src/lib/file.js';
 import type { Logger } from '../../src/lib/logger.js';
