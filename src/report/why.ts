@@ -389,7 +389,7 @@ function waitingForPeer(
   { client, queue }: Live['parts'],
   lane: 'push' | 'confirm' | 'removal',
 ): Next | undefined {
-  const { circuit, paused, pausedUntil } = queue.status();
+  const { circuit, paused, retryAfterUntil } = queue.status();
   if (paused !== undefined)
     return say('It waits, for peersync is paused: `peersync resume` lets it go on.', paused.until);
   const { reason, held, nextProbeAt } = circuit;
@@ -398,8 +398,8 @@ function waitingForPeer(
     const next = `It waits for the peer, which ${PEER_FAILURE_WORDS[reason.kind]}: ${sentence(reason.message)}`;
     return say(nextProbeAt === undefined ? `${next} It is tried again now.` : next, nextProbeAt);
   }
-  if (pausedUntil === undefined) return undefined;
-  return say('It waits, for the peer asked to be left alone for a while.', pausedUntil);
+  if (retryAfterUntil === undefined) return undefined;
+  return say('It waits, for the peer asked to be left alone for a while.', retryAfterUntil);
 }
 
 async function lookAt(path: string, followSymlinks: boolean): Promise<OnDisk> {

@@ -8,7 +8,7 @@ export interface Version extends FileStat {
   readonly encoding: Encoding;
 }
 
-/** The key of a record: its folder and path. Every Entry is a Place. */
+/** The key of a record: its folder and path. Every Entry has one. */
 export interface ItemKey {
   readonly folder: string;
   /** Relative to the folder, `/` between names, exactly as on disk. */
@@ -99,7 +99,7 @@ export interface HistoryEntry {
  * - `accepted`: the peer answered a push of this version without an error for it. That does not
  *   prove that it is searchable.
  * - `confirmed`: the peer showed this version. The evidence is kept.
- * - `quarantined`: it cannot succeed without a change. The trouble says why.
+ * - `quarantined`: it cannot succeed without a change. The failure says why.
  * - `gone`: the file was removed and no removal of the document is planned. The folder keeps
  *   documents, the peer never had this one, or the decision is still open.
  * - `removing`: the document has to be removed from the peer, because its file was removed or is
@@ -207,7 +207,7 @@ export function hasContent(version: Version | FileStat): version is Version {
   return 'sha256' in version;
 }
 
-/** Code of the trouble of a file that a path rule excludes. */
+/** Code of the failure of a file that a path rule excludes. */
 export const EXCLUDED = 'EXCLUDED';
 
 /** Whether a path rule excludes the file although the peer was sent a document for it. */

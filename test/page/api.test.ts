@@ -225,9 +225,9 @@ describe('POST /api', () => {
     const retry = (body: object) => posted(page, 'retry', body);
     expect(await retry({ paths: [join(page.directory, 'inbox/a.md')] })).toEqual({
       retried: 1,
-      lookedAt: 0,
+      toRead: 0,
     });
-    expect(await retry({ paths: ['inbox/sub'] })).toEqual({ retried: 2, lookedAt: 0 });
+    expect(await retry({ paths: ['inbox/sub'] })).toEqual({ retried: 2, toRead: 0 });
     expect(page.state.get('inbox', 'sub/c.md')?.status).toBe('pending');
     expect(page.state.figures().unsaved).toBe(0);
     expect(await retry({ all: true })).toMatchObject({ retried: 4 });

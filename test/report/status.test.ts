@@ -209,7 +209,7 @@ describe('the sentence for systemctl status', () => {
       `the one before holds: It is refused (since ${when})`,
     ],
     [askedOf(open('unreachable')), `does not answer: no (since ${when})`],
-    [askedOf({ pausedUntil: since }), `; the peer asked to wait until ${when}`],
+    [askedOf({ retryAfterUntil: since }), `; the peer asked to wait until ${when}`],
     [{ paused: { since } }, `; paused since ${when}`],
     [
       { paused: { since, until: at('12:00:00') } },
