@@ -107,8 +107,9 @@ export interface HistoryEntry {
  *   document is looked up first.
  * - `removed`: the peer showed that it no longer has the document.
  *
- * A file that a rule keeps from the peer (empty, too large, not text) is `skipped`. It is no item,
- * but its record saves reading it again until it changes. If the peer was sent an older version,
+ * A file that its size or its content keeps from the peer (empty, too large, not text) is
+ * `skipped`, and so is one that a path rule excludes after the peer was sent it. It is no item, but
+ * its record saves reading it again until it changes. If the peer was sent an older version,
  * that version stays searchable until it is removed: the file becomes `removing`, then skipped
  * again.
  *
