@@ -1,7 +1,6 @@
 import { ENCODINGS, type FileStat } from '../lib/file.js';
 import { encodePath } from '../lib/text.js';
 import {
-  BEGINNINGS,
   type Entry,
   type Evidence,
   type Failure,
@@ -9,6 +8,7 @@ import {
   hasContent,
   type Sent,
 } from './entry.js';
+import { BEGINNINGS } from './history.js';
 
 /**
  * A record as one line of text, the same in memory and on disk: a JSON array of positions. It
