@@ -97,7 +97,7 @@ export const checkCommand = define({
 
 /** Returns the label of a finding: a finding that is right and has a hint is a note. */
 function labelOf({ hint, ok }: Finding): { readonly label: string; readonly style: Style } {
-  if (!ok) return { label: 'TROUBLE', style: 'red' };
+  if (!ok) return { label: 'FAILED', style: 'red' };
   if (hint !== undefined) return { label: 'note', style: 'yellow' };
   return { label: 'ok', style: 'green' };
 }

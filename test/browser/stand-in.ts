@@ -92,7 +92,7 @@ export class StandIn {
       throw new PeersyncError({ code: 'X', message: 'There is no such thing.', hint: 'Go back.' });
     else {
       this.asked.push({ ask, parameters });
-      yield [{ retried: 1, lookedAt: 0 }];
+      yield [{ retried: 1, toRead: 0 }];
     }
   }
 

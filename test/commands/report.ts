@@ -55,7 +55,7 @@ export function folder(name: string): FolderReport {
   return { name, path: `/data/${name}`, collection: name, items: counts, watch };
 }
 
-/** A status without trouble. */
+/** A status without conditions. */
 export function report(parts: Partial<StatusFacts> = {}): StatusReport {
   const status: StatusFacts = {
     configuration: undefined,

@@ -106,7 +106,7 @@ describe('the view', () => {
     ]);
   });
 
-  it('tells every trouble, and nothing of a file can write on the terminal', () => {
+  it('tells every condition, and nothing of a file can write on the terminal', () => {
     const text = shown(modelOf(troubled(), { events: [event(1)] }), 160, 60).join('\n');
     expect(text).toContain('peer     does not answer, for 1m');
     expect(text).toMatch(/connection refused\.\n +Is it running\?/);
@@ -172,7 +172,7 @@ describe('the view', () => {
 
   it('is one plain line where nothing is drawn', () => {
     expect(watchLine(modelOf(troubled()), NOW)).toBe(
-      '12:30:00 12,345 confirmed, 1,204,311 pending, 40 accepted, 9 quarantined, the peer does not answer, for 1m, 5 troubles: see `peersync status`',
+      '12:30:00 12,345 confirmed, 1,204,311 pending, 40 accepted, 9 quarantined, the peer does not answer, for 1m, 5 conditions: see `peersync status`',
     );
     const lost = new WatchModel();
     lost.disconnect('the daemon does not run');
