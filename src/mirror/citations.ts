@@ -100,7 +100,7 @@ export class CitationsMirror extends Mirror<CitationsPlan> {
     if (known !== undefined) await this.#visitAll(run, 'newAfter');
     if (isPassDue) {
       if (!isBegun)
-        run.pass = { ...run.pass, beganAt: now, after: '', newAfter: keyOf(now), files: 0 };
+        run.pass = { ...run.pass, beganAt: now, after: '', newAfter: orderKey(now), files: 0 };
       await this.#visitAll(run, 'after');
       this.#keep(run, { ...run.pass, after: undefined });
     }
@@ -129,7 +129,7 @@ export class CitationsMirror extends Mirror<CitationsPlan> {
   async #visitAll(run: Run, cursor: 'after' | 'newAfter'): Promise<void> {
     const isPass = cursor === 'after';
     if (!isPass) this.#newSince = undefined;
-    const began = keyOf(run.pass.beganAt);
+    const began = orderKey(run.pass.beganAt);
     let last = run.pass[cursor] ?? began;
     let failed = 0;
     let visited = 0;
@@ -149,7 +149,7 @@ export class CitationsMirror extends Mirror<CitationsPlan> {
         run.failures.push(`${item.path}: ${messageOf(error)}`);
         if (failed === MAX_FAILURES) throw error;
       }
-      last = keyOf(item.since, item.path);
+      last = orderKey(item.since, item.path);
       this.#keep(run, failed === 0 ? { ...run.pass, [cursor]: last } : run.pass);
       visited += 1;
       if (visited % SAVE_EVERY === 0) await this.deps.requests.commit();
@@ -226,7 +226,7 @@ export class CitationsMirror extends Mirror<CitationsPlan> {
       let limit = end;
       for await (const group of inSlices(state.entries.all(folder), RECORDS_PER_SLICE)) {
         for (const entry of group) {
-          const key = isCited(entry) ? keyOf(entry.since, entry.path) : '';
+          const key = isCited(entry) ? orderKey(entry.since, entry.path) : '';
           if (key > last && key < limit) keys.push(key);
         }
         if (keys.length < 2 * PAGE_SIZE) continue;
@@ -236,7 +236,8 @@ export class CitationsMirror extends Mirror<CitationsPlan> {
       const page = keys.sort().slice(0, PAGE_SIZE);
       for (const key of page) {
         const item = state.get(folder, key.slice(TIME_DIGITS));
-        if (item !== undefined && isCited(item) && keyOf(item.since, item.path) === key) yield item;
+        if (item !== undefined && isCited(item) && orderKey(item.since, item.path) === key)
+          yield item;
       }
       if (page.length < PAGE_SIZE) return;
       last = page.at(-1) ?? last;
@@ -244,7 +245,7 @@ export class CitationsMirror extends Mirror<CitationsPlan> {
   }
 }
 
-function keyOf(since: number, path = ''): string {
+function orderKey(since: number, path = ''): string {
   return String(since).padStart(TIME_DIGITS, '0') + path;
 }
 

@@ -117,7 +117,7 @@ export class CommittedEntries extends EntriesReader {
     before: string | undefined,
     after: string | undefined,
   ): void {
-    this.changes.add(keyOf(folder, path), before);
+    this.changes.add(recordKey(folder, path), before);
     this.#count(folder, before, after, 1);
   }
 
@@ -152,7 +152,7 @@ export class CommittedEntries extends EntriesReader {
   }
 
   line(folder: string, path: string): string | undefined {
-    const key = keyOf(folder, path);
+    const key = recordKey(folder, path);
     return this.changes.has(key) ? this.changes.onDisk(key) : this.inMemory.line(folder, path);
   }
 
@@ -160,7 +160,8 @@ export class CommittedEntries extends EntriesReader {
     // First, so that a reader that continues after one of them skips nothing.
     yield* this.#linesOnDiskOnly(folder, directory);
     for (const placed of this.inMemory.lines(folder, directory)) {
-      const key = this.changes.size === 0 ? '' : keyOf(placed[0], joinPath(placed[1], placed[2]));
+      const key =
+        this.changes.size === 0 ? '' : recordKey(placed[0], joinPath(placed[1], placed[2]));
       if (!this.changes.has(key)) yield placed;
       else {
         const line = this.changes.onDisk(key);
@@ -171,7 +172,7 @@ export class CommittedEntries extends EntriesReader {
 
   *linesIn(folder: string, directory: string): Iterable<readonly [name: string, line: string]> {
     for (const [name, inMemory] of this.inMemory.linesIn(folder, directory)) {
-      const key = this.changes.size === 0 ? '' : keyOf(folder, joinPath(directory, name));
+      const key = this.changes.size === 0 ? '' : recordKey(folder, joinPath(directory, name));
       const line = this.changes.has(key) ? this.changes.onDisk(key) : inMemory;
       if (line !== undefined) yield [name, line];
     }
@@ -210,7 +211,7 @@ export class CommittedEntries extends EntriesReader {
 
   *quarantinedPlaces(): Iterable<ItemKey> {
     for (const place of this.inMemory.quarantinedPlaces())
-      if (!this.changes.has(keyOf(place.folder, place.path))) yield place;
+      if (!this.changes.has(recordKey(place.folder, place.path))) yield place;
     for (const key of this.changes.keys()) {
       const line = this.changes.onDisk(key);
       const [folder = '', path = ''] = key.split('\0');
@@ -242,6 +243,6 @@ export class CommittedEntries extends EntriesReader {
   }
 }
 
-function keyOf(folder: string, path: string): string {
+function recordKey(folder: string, path: string): string {
   return `${folder}\0${path}`;
 }

@@ -1,6 +1,7 @@
 import { posix } from 'node:path';
 import { unzipSync } from 'fflate';
 import { HtmlParser } from '../../lib/html-parser.js';
+import { decodedPart } from '../../lib/text.js';
 import { readHtml } from './html.js';
 import { DocumentError, dateOf, type Reader, TextCollector } from './reader.js';
 
@@ -328,7 +329,7 @@ export const epub: Reader = {
     readXml(entry(entries, root), {
       onopentag: (name, { href = '', id = '', idref = '' }) => {
         if (localName(name) === 'item')
-          pages.set(id, posix.join(posix.dirname(root), decoded(href)));
+          pages.set(id, posix.join(posix.dirname(root), decodedPart(href)));
         else if (localName(name) === 'itemref') order.push(idref);
       },
     });
@@ -344,11 +345,3 @@ export const epub: Reader = {
     return { text: text.end(), ...properties(entries[root]) };
   },
 };
-
-function decoded(href: string): string {
-  try {
-    return decodeURIComponent(href);
-  } catch {
-    return href;
-  }
-}
