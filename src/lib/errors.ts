@@ -72,13 +72,17 @@ export interface ErrorContext {
   readonly cause?: unknown;
   /** Replaces the hint of the table. */
   readonly hint?: string | undefined;
+  /** Replaces the exit code of the table. */
+  readonly exitCode?: ExitCode;
   /** Fields for logs and `--json`. @default the values */
   readonly details?: Readonly<Record<string, unknown>>;
 }
 
+type Code<T extends ErrorTable> = keyof T & string;
+
 type ErrorArguments<T extends ErrorTable> = {
-  [C in keyof T & string]: [code: C, values: ErrorValues<T[C]>, context?: ErrorContext];
-}[keyof T & string];
+  [C in Code<T>]: [code: C, values: ErrorValues<T[C]>, context?: ErrorContext];
+}[Code<T>];
 
 /** Fills message and hint of one entry with values. */
 export function errorTexts(
@@ -108,20 +112,23 @@ export function errorTexts(
  */
 export function tableError<const T extends ErrorTable>(table: T) {
   return class extends PeersyncError {
-    declare readonly code: keyof T & string;
+    declare readonly code: Code<T>;
     /** The status of an answer over HTTP, if the table has one. */
     readonly status: number | undefined;
 
-    constructor(...[code, values, context = {}]: ErrorArguments<T>) {
+    constructor(...args: ErrorArguments<T>);
+    /** For a code that is not known when the program is compiled: takes the values of all codes. */
+    constructor(code: Code<T>, values: ErrorValues<T[Code<T>]>, context?: ErrorContext);
+    constructor(code: Code<T>, values: ErrorValues<T[Code<T>]>, context: ErrorContext = {}) {
       const entry: ErrorEntry | undefined = table[code];
       if (entry === undefined) throw new TypeError(`the table of errors has no ${code}`);
-      const { cause, details = values, hint } = context;
+      const { cause, details = values, exitCode, hint } = context;
       const texts = errorTexts(entry, values);
       super({
         code,
         message: texts.message,
         hint: hint ?? texts.hint,
-        exitCode: entry.exitCode ?? EXIT.failure,
+        exitCode: exitCode ?? entry.exitCode ?? EXIT.failure,
         details,
         cause,
       });

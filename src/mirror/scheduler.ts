@@ -234,5 +234,5 @@ async function wantsRun(mirror: Mirror): Promise<boolean> {
 }
 
 function replaced({ name }: Mirror): MirrorError {
-  return new MirrorError('MIRROR_REPLACED', JSON.stringify(name));
+  return new MirrorError('MIRROR_REPLACED', { what: JSON.stringify(name) });
 }
