@@ -119,21 +119,27 @@ export async function openParts(deps: OpenDeps) {
   const uplinkDeps: UplinkDeps = {
     ...shared,
     dialect,
-    pack: (order) => ask('pack', order),
-    packDocument: (...order) => documents.read(...order),
-    readersFailure: () => documents.failure,
-    extracts: (folder) => folderNamed(folder)?.extract === 'always',
     get settings() {
       return current.config;
     },
-    pathOf: (item) =>
-      watcher.isUnmounted(item)
-        ? undefined
-        : pathOf(item, current.config.folders, watcher.rootOf(item.folder)),
-    linksWithin: (folder) =>
-      folderNamed(folder)?.followSymlinks ? watcher.rootOf(folder) : undefined,
-    folderState: (folder) => watcher.folderState(folder),
-    recheck: (place) => watcher.lookSoon(place),
+    readers: {
+      pack: (order) => ask('pack', order),
+      packDocument: (...order) => documents.read(...order),
+      get failure() {
+        return documents.failure;
+      },
+    },
+    folders: {
+      stateOf: (folder) => watcher.folderState(folder),
+      pathOf: (item) =>
+        watcher.isUnmounted(item)
+          ? undefined
+          : pathOf(item, current.config.folders, watcher.rootOf(item.folder)),
+      linksWithin: (folder) =>
+        folderNamed(folder)?.followSymlinks ? watcher.rootOf(folder) : undefined,
+      extracts: (folder) => folderNamed(folder)?.extract === 'always',
+      recheck: (item) => watcher.lookSoon(item),
+    },
     embeddedPeer: config.peer.url === 'embedded' ? client : undefined,
   };
   const uplink = new Uplink(uplinkDeps);

@@ -195,7 +195,7 @@ export class Backlog {
   }
 
   #isPresent(folder: string): boolean {
-    return this.#deps.folderState(folder) === 'there';
+    return this.#deps.folders.stateOf(folder) === 'there';
   }
 
   async *#pending(lane: PushLane): AsyncGenerator<Iterable<Entry>> {

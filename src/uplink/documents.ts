@@ -211,7 +211,7 @@ const MAX_DOCUMENTS_MS = 10_000;
  * @returns one result for each file; undefined for a document that is left
  */
 export async function packAll(
-  { clock, pack, packDocument }: Packers & { readonly clock: Clock },
+  { clock, readers }: { readonly clock: Clock; readonly readers: Packers },
   { files, maxBytes, rules }: BatchOrder,
   onProgress: () => void = () => {},
 ): Promise<readonly (Packed | undefined)[]> {
@@ -222,7 +222,10 @@ export async function packAll(
     count += 1;
     // The first document is always read, so that each batch makes progress.
     const isFirst = count === 1;
-    const read = await packDocument(order, () => isFirst || (room > 0 && clock.now() < end));
+    const read = await readers.packDocument(
+      order,
+      () => isFirst || (room > 0 && clock.now() < end),
+    );
     if (read?.kind === 'content') room -= read.size;
     onProgress();
     return read;
@@ -236,7 +239,7 @@ export async function packAll(
     return read;
   };
   const [smallOnes, documentsRead] = await Promise.all([
-    pack({ rules, files: files.filter(isSmall) }),
+    readers.pack({ rules, files: files.filter(isSmall) }),
     readDocuments(),
   ]);
   const small = smallOnes.values();

@@ -175,7 +175,7 @@ export class Removals {
    * not in the configuration any more.
    */
   #mayRemoveFrom(folder: string): boolean {
-    return this.#deps.folderState(folder) !== 'missing';
+    return this.#deps.folders.stateOf(folder) !== 'missing';
   }
 
   #itemOf({ folder, path }: ItemKey): RemovingItem | undefined {
@@ -304,7 +304,7 @@ export class Removals {
    * the removal is completed without a request.
    */
   async #unblockedItem(removal: Removal): Promise<RemovingItem | undefined> {
-    const { clock, recheck, state } = this.#deps;
+    const { clock, folders, state } = this.#deps;
     const isBack = await this.#isBack(removal);
     const item = this.#itemOf(removal);
     if (item === undefined || this.#isRenamed(removal) || !this.#mayRemoveFrom(item.folder))
@@ -312,7 +312,7 @@ export class Removals {
     const now = clock.now();
     if (isBack) {
       removal.backSince ??= now;
-      recheck(item);
+      folders.recheck(item);
       if (now - removal.backSince < LONGEST_RETURN_MS) return undefined;
     }
     const owner = state.entries.ownerOf(item.url, item);
@@ -325,7 +325,7 @@ export class Removals {
 
   async #isBack({ folder, path }: ItemKey): Promise<boolean> {
     const item = this.#itemOf({ folder, path });
-    const file = item && this.#deps.pathOf(item);
+    const file = item && this.#deps.folders.pathOf(item);
     if (item === undefined || file === undefined) return false;
     try {
       // A file that a rule keeps out stays on disk: it is back only in another version. Links count

@@ -192,7 +192,7 @@ export class Uplink {
   }
 
   get #readersFailure(): ReadersFailure | undefined {
-    return this.#deps.readersFailure?.();
+    return this.#deps.readers.failure;
   }
 
   /** Must be called after a change of the state of a folder's root. */
@@ -320,13 +320,13 @@ export class Uplink {
 
   /** Reads the next lost document, unless one is being read or waits for its round. */
   #prefetch(): void {
-    const { dialect, pathOf } = this.#deps;
+    const { dialect, folders } = this.#deps;
     const rules = dialect.current?.content;
     if (this.#isPrefetching || rules === undefined) return;
     let next: PendingItem | undefined;
     for (const item of this.#isolation.pushable()) {
       if (this.#isPrefetched(item)) return;
-      if (isDocument(item) && pathOf(item) !== undefined) next ??= item;
+      if (isDocument(item) && folders.pathOf(item) !== undefined) next ??= item;
     }
     this.#prefetched = undefined;
     if (next === undefined || !this.#backlog.claim(next)) return;
@@ -467,18 +467,18 @@ export class Uplink {
 
   /** Postpones an item whose file changed while it was read, and has the file looked at again. */
   #postpone(item: PendingItem): void {
-    const { clock, recheck: look, state } = this.#deps;
+    const { clock, folders, state } = this.#deps;
     state.put(returned(item, clock.now() + CHANGED_FILE_DELAY_MS));
-    look(item);
+    folders.recheck(item);
   }
 
   #checkIn(taken: PendingItem): void {
-    const { pathOf } = this.#deps;
+    const { folders } = this.#deps;
     const entry = this.#backlog.checkIn(taken);
     if (entry !== taken) this.#schedule(taken, entry);
     // The record did not change. An item without a path waits for a scan of its folder.
     else if (!this.#isolation.addIfLost(entry))
-      this.#backlog.add(entry, pathOf(entry) === undefined ? AWAITS_SCAN_DELAY_MS : 0);
+      this.#backlog.add(entry, folders.pathOf(entry) === undefined ? AWAITS_SCAN_DELAY_MS : 0);
   }
 
   async #prepare(batch: readonly PendingItem[], rules: ContentRules): Promise<PreparedDocument[]> {
@@ -492,7 +492,7 @@ export class Uplink {
     batch: readonly PendingItem[],
     rules: ContentRules,
   ): Promise<readonly (Packed | undefined)[]> {
-    const { extracts, linksWithin, pathOf, settings } = this.#deps;
+    const { folders, settings } = this.#deps;
     const [first] = batch;
     if (this.#prefetched !== undefined && first !== undefined && this.#isPrefetched(first)) {
       const { content } = this.#prefetched;
@@ -500,10 +500,10 @@ export class Uplink {
       return [content];
     }
     const files = batch.map((item) => ({
-      file: pathOf(item) ?? '',
-      linksWithin: linksWithin(item.folder),
+      file: folders.pathOf(item) ?? '',
+      linksWithin: folders.linksWithin(item.folder),
       version: item.version,
-      isExtracted: extracts(item.folder),
+      isExtracted: folders.extracts(item.folder),
     }));
     const onProgress = () => this.#packHealth.progress();
     const { maxBytes } = settings.push;
@@ -523,15 +523,16 @@ export class Uplink {
     contents: readonly (Packed | undefined)[],
     rules: ContentRules,
   ): PreparedDocument[] {
-    const { pathOf, folderState: standing } = this.#deps;
+    const { folders } = this.#deps;
     const documents: PreparedDocument[] = [];
     for (const [i, taken] of batch.entries()) {
       const item = this.#current(taken);
       const content = contents[i];
       // At its old URL it could replace a document of another folder. A scan gives the item its new
       // URL, or marks it as gone.
-      if (content === undefined || item === undefined || pathOf(item) === undefined) continue;
-      const isHere = standing(item.folder) === 'there';
+      if (content === undefined || item === undefined || folders.pathOf(item) === undefined)
+        continue;
+      const isHere = folders.stateOf(item.folder) === 'there';
       // A version without a hash makes the next scan that can read the file take it up again.
       const stat = fileStat(item.version);
       if (content.kind === 'content') documents.push(this.#markInFlight(item, content, rules));

@@ -124,8 +124,8 @@ describe('a document for a peer that takes files', () => {
   ) => {
     const clock = new FakeClock();
     const files = [{ ...versionOf(name, content), isExtracted }];
-    const packers = { clock, pack: async () => [], packDocument: read };
-    const [packed] = await packAll(packers, { rules, files, maxBytes: 1e6 });
+    const readers = { pack: async () => [], packDocument: read };
+    const [packed] = await packAll({ clock, readers }, { rules, files, maxBytes: 1e6 });
     if (packed?.kind !== 'content') return packed?.kind;
     return `${packed.type.replace(/;.*/, '').replace(/.*\./, '')}, ${packed.words} words`;
   };
@@ -159,8 +159,11 @@ describe('a document for a peer that takes files', () => {
     const files = [false, true].map((isExtracted) => {
       return { file: link, version, linksWithin: dirname(file), isExtracted };
     });
-    const packers = { clock: new FakeClock(), pack: async () => [], packDocument };
-    const packed = await packAll(packers, { rules, files, maxBytes: 1e6 });
+    const readers = { pack: async () => [], packDocument };
+    const packed = await packAll(
+      { clock: new FakeClock(), readers },
+      { rules, files, maxBytes: 1e6 },
+    );
     expect(packed).toMatchObject(Array(2).fill({ kind: 'content', words: 17 }));
   });
 
