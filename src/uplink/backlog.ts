@@ -16,6 +16,10 @@ export function laneOf({ version }: PendingItem): PushLane {
   return version.encoding === 'document' ? 'document' : 'text';
 }
 
+export function isDocument(item: PendingItem): boolean {
+  return laneOf(item) === 'document';
+}
+
 /**
  * The queue of pending items to push, by lane, the earliest first. It stores keys only: the item is
  * read from the state when its turn comes, and keys of items that are not pending any more are
