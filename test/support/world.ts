@@ -24,7 +24,8 @@ import type {
   UplinkPeer,
   UplinkSettings,
 } from '../../src/uplink/deps.js';
-import { type Packed, pack, packDocument } from '../../src/uplink/documents.js';
+import { packDocument } from '../../src/uplink/document-text.js';
+import { type Packed, pack } from '../../src/uplink/documents.js';
 import { Uplink } from '../../src/uplink/uplink.js';
 import { waitMs } from '../queue/queue-setup.js';
 import { FakeClock } from './fake-clock.js';
