@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { messageOf, PeersyncError } from '../lib/errors.js';
+import { PeersyncError } from '../lib/errors.js';
 import { inSlices } from '../lib/slices.js';
 import { compareByCodePoint, counted, sentence } from '../lib/text.js';
 import type { Citation, CitingDocument } from '../peer/citation.js';
@@ -135,20 +135,11 @@ export class CitationsMirror extends Mirror<CitationsPlan> {
     let visited = 0;
     for await (const item of this.#itemsAfter(last, isPass ? began : undefined)) {
       run.signal.throwIfAborted();
-      try {
-        const { files, changed } = await this.#visit(item, isPass, run.signal);
-        run.pass = {
-          ...run.pass,
-          files: run.pass.files + files,
-          changed: run.pass.changed || changed,
-        };
-        if (item.status === 'confirmed') failed = 0;
-      } catch (error) {
-        if (!isOfThisItem(error)) throw error;
-        failed += 1;
-        run.failures.push(`${item.path}: ${messageOf(error)}`);
-        if (failed === MAX_FAILURES) throw error;
-      }
+      const failure = await this.#tryVisit(run, item, isPass);
+      if (failure !== undefined) failed += 1;
+      // The peer is not asked about an item that is gone.
+      else if (item.status === 'confirmed') failed = 0;
+      if (failed === MAX_FAILURES && failure !== undefined) throw failure;
       last = orderKey(item.since, item.path);
       this.#keep(run, failed === 0 ? { ...run.pass, [cursor]: last } : run.pass);
       visited += 1;
@@ -156,6 +147,28 @@ export class CitationsMirror extends Mirror<CitationsPlan> {
       if (isPass && (await this.wantsRun())) await this.#visitAll(run, 'newAfter');
     }
     this.#keep(run, { ...run.pass, [cursor]: last });
+  }
+
+  /**
+   * Visits an item, and counts its file. Notes a failure that is about this item alone.
+   *
+   * @returns the failure
+   * @throws any other error
+   */
+  async #tryVisit(run: Run, item: CitedItem, isPass: boolean): Promise<PeersyncError | undefined> {
+    try {
+      const { files, changed } = await this.#visit(item, isPass, run.signal);
+      run.pass = {
+        ...run.pass,
+        files: run.pass.files + files,
+        changed: run.pass.changed || changed,
+      };
+      return undefined;
+    } catch (error) {
+      if (!isOfThisItem(error)) throw error;
+      run.failures.push(`${item.path}: ${error.message}`);
+      return error;
+    }
   }
 
   #keep(run: Run, pass: Pass): void {
@@ -254,7 +267,7 @@ function isCited(entry: Entry): entry is CitedItem {
 }
 
 /** Returns whether an error is about this item alone. */
-function isOfThisItem(error: unknown): boolean {
+function isOfThisItem(error: unknown): error is PeersyncError {
   return error instanceof PeersyncError && ITEM_ERRORS.includes(error.code);
 }
 
