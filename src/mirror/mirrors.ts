@@ -62,8 +62,10 @@ export class Mirrors {
     this.#scheduler = new Scheduler({
       clock,
       random,
-      run: (mirror, options) => runMirror(mirror, this.#deps, options),
-      onEnded: (mirror) => this.#removeEnded(mirror),
+      runner: {
+        run: (mirror, options) => runMirror(mirror, this.#deps, options),
+        ended: (mirror) => this.#removeEnded(mirror),
+      },
     });
     this.#requests = new MirrorRequests(queue, state, () => this.#scheduler.isBusy);
     this.health = [this.#requests.health];
