@@ -107,10 +107,12 @@ export async function openParts(deps: OpenDeps) {
     log,
     folders: config.folders,
     rescanMs: config.watch.rescan,
-    accepts: (encoding) => cannotTravel(encoding, dialect.current?.content),
+    peer: {
+      refusalOf: (encoding) => cannotTravel(encoding, dialect.current?.content),
+      isEmbedded: () => kind.get(),
+    },
     readGroup: (orders) => ask('read', orders),
     list: listIn(listThreads),
-    isEmbedded: () => kind.get(),
     hints: deps.follow && config.watch.hints,
     onFolderStateChange: () => uplink.foldersChanged(),
   });

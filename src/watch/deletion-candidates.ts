@@ -60,10 +60,11 @@ export class DeletionCandidates {
 
   /** Whether the document of a record has to be removed; see `isToBeRemoved`. */
   includes(entry: Entry): entry is Candidate {
-    const { folder, isEmbedded } = this.deps;
+    const { folder, peer } = this.deps;
     // The kind of peer is asked only if it decides.
     if (!isOutOfFolder(entry)) return false;
-    return isToBeRemoved(entry, folder, folder.onDelete === undefined ? isEmbedded() : undefined);
+    const isEmbedded = folder.onDelete === undefined ? peer.isEmbedded() : undefined;
+    return isToBeRemoved(entry, folder, isEmbedded);
   }
 
   /**

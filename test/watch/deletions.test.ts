@@ -3,7 +3,7 @@ import type { FolderConfig } from '../../src/config/config.js';
 import { type Entry, gone, keptOutFor, removed } from '../../src/state/entry.js';
 import { approveDeletes, massDeletion } from '../../src/watch/mass-deletions.js';
 import { until } from '../support/wait.js';
-import { folderOf, Inbox, listHere, send } from './inbox.js';
+import { folderOf, Inbox, listHere, PEER, send } from './inbox.js';
 
 const many = (count: number, directory = 'd') =>
   Array.from({ length: count }, (_, i) => `${directory}/f${String(i).padStart(3, '0')}`);
@@ -49,7 +49,7 @@ describe('the document of a removed file', () => {
   it('is removed by default as soon as the peer is known to be an embedded one', async () => {
     let isEmbedded: boolean | undefined;
     const inbox = await sentInbox(['a', 'b']);
-    await inbox.start({ folder: UNSET, isEmbedded: () => isEmbedded });
+    await inbox.start({ folder: UNSET, peer: { ...PEER, isEmbedded: () => isEmbedded } });
     inbox.remove('a');
     await until(() => inbox.get('a')?.status === 'gone', 'the file is gone');
     await inbox.idle();
@@ -74,7 +74,7 @@ describe('the document of a removed file', () => {
     ['the folder keeps documents', (inbox) => inbox.start({ folder: { onDelete: 'keep' } })],
     [
       'the folder has no onDelete, and the peer is not an embedded one',
-      (inbox) => inbox.start({ folder: UNSET, isEmbedded: () => false }),
+      (inbox) => inbox.start({ folder: UNSET, peer: { ...PEER, isEmbedded: () => false } }),
     ],
     [
       'the folder has no onDelete, and the kind of peer is unknown',
