@@ -9,17 +9,9 @@ import { type Logger, silentLogger } from '../lib/logger.js';
 import type { Dialect } from '../peer/dialects/dialect.js';
 import { REMOVED_COLLECTION } from '../peer/dialects/standard.js';
 import { type QueueStatus, RequestQueue } from '../queue/request-queue.js';
-import {
-  type Entry,
-  type Evidence,
-  type Failure,
-  gone,
-  isAway,
-  read,
-  removing,
-  type Version,
-} from '../state/entry.js';
+import { type Entry, type Evidence, type Failure, isAway, type Version } from '../state/entry.js';
 import { State } from '../state/state.js';
+import { gone, read, removing } from '../state/transitions.js';
 import { classify } from '../uplink/batch-sender.js';
 import type { UplinkPeer } from '../uplink/deps.js';
 import { DocumentProcesses } from '../uplink/document-processes.js';

@@ -4,15 +4,14 @@ import type { Clock } from '../lib/clock.js';
 import { counted, quoted } from '../lib/text.js';
 import {
   type Entry,
-  gone,
   isAway,
   isExcluded,
   isItem,
   mayHaveDocument,
-  removing,
   type Sent,
 } from '../state/entry.js';
 import type { State } from '../state/state.js';
+import { gone, removing } from '../state/transitions.js';
 import { approveDeletes, type MassDeletion, massDeletion } from '../watch/mass-deletions.js';
 import { knownFolder, wrongly } from './items.js';
 

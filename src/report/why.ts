@@ -12,14 +12,13 @@ import {
   type GoneItem,
   type HistoryEntry,
   hasContent,
-  isAcceptedWithoutPush,
   isExcluded,
   isItem,
   keptOutFor,
-  renameOf,
   type Sent,
   type SkippedFile,
 } from '../state/entry.js';
+import { isAcceptedWithoutPush, renameOf } from '../state/history.js';
 import type { StateView } from '../state/state.js';
 import { isToBeRemoved, removesDocuments } from '../watch/deletion-candidates.js';
 import { isAbsence, look } from '../watch/lister.js';

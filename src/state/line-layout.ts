@@ -1,5 +1,6 @@
 import type { FileStat } from '../lib/file.js';
-import { BEGINNINGS, type Evidence, type Failure, type Sent } from './entry.js';
+import type { Evidence, Failure, Sent } from './entry.js';
+import { BEGINNINGS } from './history.js';
 
 /**
  * A record as one line of text, the same in memory and on disk: a JSON array of positions. It

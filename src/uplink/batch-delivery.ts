@@ -1,11 +1,6 @@
 import type { Dialect } from '../peer/dialects/dialect.js';
-import {
-  type AcceptedItem,
-  accepted,
-  olderVersionAccepted,
-  type PendingItem,
-  returned,
-} from '../state/entry.js';
+import type { AcceptedItem, PendingItem } from '../state/entry.js';
+import { accepted, olderVersionAccepted, returned } from '../state/transitions.js';
 import type { Backlog } from './backlog.js';
 import type { BatchReader } from './batch-reader.js';
 import { dated, type PreparedDocument, type PushResult, sendBatch } from './batch-sender.js';

@@ -6,13 +6,10 @@ import {
   type Entry,
   type Failure,
   itemName,
-  leaving,
   type PendingItem,
-  replaced,
-  returned,
-  skipped,
   wasSkippedFor,
 } from '../state/entry.js';
+import { leaving, replaced, returned, skipped } from '../state/transitions.js';
 import type { Backlog } from './backlog.js';
 import { dated, type PreparedDocument } from './batch-sender.js';
 import { stillPending, type UplinkDeps } from './deps.js';

@@ -2,7 +2,8 @@ import { lstat, stat } from 'node:fs/promises';
 import { systemCode } from '../lib/errors.js';
 import { sameStat } from '../lib/file.js';
 import type { ItemKey } from '../state/entries.js';
-import { claims, contentOf, type Entry, type RemovingItem, removed } from '../state/entry.js';
+import { claims, contentOf, type Entry, type RemovingItem } from '../state/entry.js';
+import { removed } from '../state/transitions.js';
 import { ContentsInTransit, isInTransit } from './contents-in-transit.js';
 import type { UplinkDeps } from './deps.js';
 

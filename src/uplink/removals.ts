@@ -2,14 +2,8 @@ import { PeersyncError } from '../lib/errors.js';
 import { HealthCheck } from '../lib/health.js';
 import { counted } from '../lib/text.js';
 import type { ItemKey } from '../state/entries.js';
-import {
-  type Entry,
-  type Failure,
-  itemName,
-  type RemovingItem,
-  removalFailed,
-  removalLeft,
-} from '../state/entry.js';
+import { type Entry, type Failure, itemName, type RemovingItem } from '../state/entry.js';
+import { removalFailed, removalLeft } from '../state/transitions.js';
 import type { Backlog } from './backlog.js';
 import { failureOf, pushFailure, WRONG_DIALECT_CODES } from './batch-sender.js';
 import { Background, backoffMs, holdMs, indexingMs, itemKeyText, type UplinkDeps } from './deps.js';

@@ -1,8 +1,9 @@
 import type { Clock } from '../lib/clock.js';
 import type { ItemKey } from '../state/entries.js';
 import type { AcceptedItem, Entry, PendingItem, QuarantinedItem } from '../state/entry.js';
-import { hasContent, retried } from '../state/entry.js';
+import { hasContent } from '../state/entry.js';
 import type { State } from '../state/state.js';
+import { retried } from '../state/transitions.js';
 
 /** Everything at or below a path of one folder; `path` is '' for the folder itself. */
 export interface Scope {

@@ -7,11 +7,9 @@ import {
   itemName,
   keptOutFor,
   mayHaveDocument,
-  quarantined,
-  skipped,
-  stillKeptOut,
   wasSkippedFor,
 } from '../state/entry.js';
+import { quarantined, skipped, stillKeptOut } from '../state/transitions.js';
 import type { FolderDeps } from './folder-deps.js';
 import { failures, PRIVATE_KEY } from './rules/failures.js';
 import type { Taken } from './rules/folder-rules.js';

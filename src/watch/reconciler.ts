@@ -7,7 +7,6 @@ import { directoryOf, ENCODINGS, type FileStat, sameStat } from '../lib/file.js'
 import {
   type Entry,
   type Failure,
-  gone,
   hasContent,
   isExcluded,
   isItem,
@@ -15,9 +14,9 @@ import {
   itemName,
   keptOutFor,
   mayHaveDocument,
-  read,
   type Version,
 } from '../state/entry.js';
+import { gone, read } from '../state/transitions.js';
 import { Exclusions } from './exclusions.js';
 import type { FolderDeps } from './folder-deps.js';
 import { failures, PRIVATE_KEY } from './rules/failures.js';

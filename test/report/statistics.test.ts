@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { gone } from '../../src/state/entry.js';
+import { gone } from '../../src/state/transitions.js';
 import { DAY, desk, expectNear, HOUR, MINUTE, SECOND } from './world.js';
 
 describe('time-to-search', () => {

@@ -11,7 +11,7 @@ import {
   statusReport,
   statusSentence,
 } from '../../src/report/status.js';
-import { gone, quarantined } from '../../src/state/entry.js';
+import { gone, quarantined } from '../../src/state/transitions.js';
 import { folder, NO_ITEMS, NOW, queue, report, statusText } from '../commands/report.js';
 import { pendingRecord } from '../state/records.js';
 import { FakeClock } from '../support/fake-clock.js';

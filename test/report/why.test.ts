@@ -8,7 +8,7 @@ import type { QueueStatus } from '../../src/queue/request-queue.js';
 import { locate } from '../../src/report/items.js';
 import type { Live } from '../../src/report/status.js';
 import { explain } from '../../src/report/why.js';
-import { accepted, gone, read, skipped } from '../../src/state/entry.js';
+import { accepted, gone, read, skipped } from '../../src/state/transitions.js';
 import type { NextLookUp } from '../../src/uplink/confirm-loop.js';
 import type { ReadersFailure } from '../../src/uplink/document-processes.js';
 import type { PathProblem } from '../../src/watch/watcher.js';

@@ -13,8 +13,9 @@ import type { PushAnswer, PushItem, PushResult } from '../../src/peer/push.js';
 import { RequestQueue } from '../../src/queue/request-queue.js';
 import type { ItemKey } from '../../src/state/entries.js';
 import type { Destination, Failure, Item, PendingItem, Version } from '../../src/state/entry.js';
-import { gone, isAway, read } from '../../src/state/entry.js';
+import { isAway } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';
+import { gone, read } from '../../src/state/transitions.js';
 import { classify } from '../../src/uplink/batch-sender.js';
 import type {
   DialectSource,

@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Clock, systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
-import { removing } from '../../src/state/entry.js';
+import { removing } from '../../src/state/transitions.js';
 import { Audit } from '../../src/uplink/audit.js';
 import type { Deps } from '../../src/uplink/deps.js';
 import { repairAuditProgress } from '../../src/uplink/repair-audit.js';
