@@ -2,7 +2,7 @@ import { directoryOf, joinPath } from '../lib/file.js';
 import { nextTurn, Pace, SLICE_ITEMS } from '../lib/slices.js';
 import type { Entries } from './entries.js';
 import { type Counts, EntriesReader, type PlacedLine, zeroCounts } from './entries-reader.js';
-import type { Entry, ItemKey } from './entry.js';
+import { type Entry, type ItemKey, recordKey } from './entry.js';
 import { decode, statusOf, type UrlBases } from './line.js';
 
 /** Called for each change of a record that has reached the disk. Must not throw. */
@@ -28,7 +28,7 @@ export class Changes {
     return this.#waiting.size + this.#writing.size;
   }
 
-  /** @param key `folder\0path` for a record, or the name of a small value */
+  /** @param key `recordKey` of a record, or the name of a small value */
   add(key: string, onDisk?: string): void {
     if (!this.#waiting.has(key)) this.#waiting.set(key, onDisk);
   }
@@ -241,8 +241,4 @@ export class CommittedEntries extends EntriesReader {
     if (before !== undefined) ahead[statusOf(before)] -= by;
     if (after !== undefined) ahead[statusOf(after)] += by;
   }
-}
-
-function recordKey(folder: string, path: string): string {
-  return `${folder}\0${path}`;
 }

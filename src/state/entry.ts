@@ -15,6 +15,11 @@ export interface ItemKey {
   readonly path: string;
 }
 
+/** Returns the key of a record as one text, for maps. */
+export function recordKey(folder: string, path: string): string {
+  return `${folder}\0${path}`;
+}
+
 /** Returns `FOLDER/path`, as logs and commands write it. Invisible characters are escaped. */
 export function itemName({ folder, path }: ItemKey): string {
   return escapeInvisible(`${folder}/${path}`);

@@ -49,7 +49,7 @@ export type PushResult =
   /** The request with this item alone failed. */
   | { readonly kind: 'failed'; readonly failure: Failure }
   /**
-   * The peer accepted nothing, for a reason that is not the item: prepare it again. With a trouble:
+   * The peer accepted nothing, for a reason that is not the item: prepare it again. With a failure:
    * push it when the peer is back.
    */
   | { readonly kind: 'returned'; readonly failure?: Failure }

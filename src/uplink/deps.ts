@@ -6,7 +6,7 @@ import type { PeerClient } from '../peer/client.js';
 import type { Dialect, IsolationPolicy } from '../peer/dialects/dialect.js';
 import type { RequestQueue } from '../queue/request-queue.js';
 import type { ItemKey } from '../state/entries.js';
-import type { Entry, Item, PendingItem } from '../state/entry.js';
+import { type Entry, type Item, type PendingItem, recordKey } from '../state/entry.js';
 import type { State } from '../state/state.js';
 import type { ReadersFailure } from './document-processes.js';
 import type { Packers } from './documents.js';
@@ -90,7 +90,7 @@ export interface UplinkDeps extends Deps {
 }
 
 export function itemKeyText({ folder, path }: ItemKey): string {
-  return `${folder}\0${path}`;
+  return recordKey(folder, path);
 }
 
 /** Returns how long after a push the peer may still take back what it shows, in ms. */
