@@ -54,14 +54,14 @@ export interface UplinkStatus {
  *
  * One producer takes items of one lane from the backlog when the queue has room. A batch is
  * complete when it is full (by number or bytes) or has waited for `push.linger`. The lanes, text
- * and documents, take turns; text is pushed while documents are read. A batch is read, its items
- * are marked as in flight on disk, it is sent, and the results are stored in the state and on disk.
- * Accepted and unanswered items go to the confirm loop. Items that are still pending go back to the
- * backlog.
+ * and documents, take turns; text is pushed while documents are read. A batch is read and its items
+ * are marked as in flight (BatchReader). When that is on disk, it is sent, and the results are
+ * stored in the state and on disk (BatchDelivery). Accepted and unanswered items go to the confirm
+ * loop. Items that are still pending go back to the backlog.
  *
  * Lost items (see Isolation) are pushed in rounds, while no other push is under way. A lost
- * document is read before its round. A batch of documents that is being read when a round begins is
- * sent after the round.
+ * document is read before its round (Prefetch). A batch of documents that is being read when a
+ * round begins is sent after the round.
  */
 export class Uplink {
   readonly #deps: UplinkDeps;
