@@ -84,6 +84,20 @@ type ErrorArguments<T extends ErrorTable> = {
   [C in Code<T>]: [code: C, values: ErrorValues<T[C]>, context?: ErrorContext];
 }[Code<T>];
 
+/** An error of one table. */
+export interface TableError<T extends ErrorTable> extends PeersyncError {
+  readonly code: Code<T>;
+  /** The status of an answer over HTTP, if the table has one. */
+  readonly status: number | undefined;
+}
+
+/** The base class for the errors of one table. */
+export interface TableErrorClass<T extends ErrorTable> {
+  new (...args: ErrorArguments<T>): TableError<T>;
+  /** For a code that is not known when the program is compiled: takes the values of all codes. */
+  new (code: Code<T>, values: ErrorValues<T[Code<T>]>, context?: ErrorContext): TableError<T>;
+}
+
 /** Fills message and hint of one entry with values. */
 export function errorTexts(
   { hint, message }: ErrorEntry,
@@ -110,15 +124,11 @@ export function errorTexts(
  *     export class StateError extends tableError(ERRORS) {}
  *     throw new StateError('STATE_FULL', { dir });
  */
-export function tableError<const T extends ErrorTable>(table: T) {
-  return class extends PeersyncError {
+export function tableError<const T extends ErrorTable>(table: T): TableErrorClass<T> {
+  return class extends PeersyncError implements TableError<T> {
     declare readonly code: Code<T>;
-    /** The status of an answer over HTTP, if the table has one. */
     readonly status: number | undefined;
 
-    constructor(...args: ErrorArguments<T>);
-    /** For a code that is not known when the program is compiled: takes the values of all codes. */
-    constructor(code: Code<T>, values: ErrorValues<T[Code<T>]>, context?: ErrorContext);
     constructor(code: Code<T>, values: ErrorValues<T[Code<T>]>, context: ErrorContext = {}) {
       const entry: ErrorEntry | undefined = table[code];
       if (entry === undefined) throw new TypeError(`the table of errors has no ${code}`);
