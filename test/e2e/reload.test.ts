@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { hostname } from 'node:os';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/lib/clock.js';
-import type { ReloadReport } from '../../src/report/status.js';
+import type { ReloadReport } from '../../src/report/live.js';
 import { lockState } from '../../src/state/directory.js';
 import { afterwards } from '../support/afterwards.js';
 import { makeCertificate } from '../support/certificate.js';
@@ -166,7 +166,7 @@ describe('a reload of a running daemon', () => {
       'push.concurrency',
       'watch.rescan',
       'folders',
-      'goes on as before',
+      'everything continues as before',
     ])
       expect(said()).toContain(part);
     const refused = {

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { describe, expect, it, vi } from 'vitest';
-import type { Finding } from '../../src/commands/canary.js';
-import { checkPeer } from '../../src/commands/check.js';
+import { checkPeer } from '../../src/commands/check-peer.js';
+import type { Finding } from '../../src/commands/finding.js';
 import { loadConfig } from '../../src/config/load.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { PeerProcess } from '../support/peer-process.js';

@@ -2,15 +2,10 @@ import { describe, expect, it } from 'vitest';
 import { WatchModel, watchView } from '../../src/commands/watch.js';
 import { shownConditions, summaryOf } from '../../src/page/browser/words.js';
 import { valuesOf } from '../../src/page/metrics.js';
-import {
-  type FolderReport,
-  type Live,
-  readyReasons,
-  type StatusFacts,
-  type StatusReport,
-  statusReport,
-  statusSentence,
-} from '../../src/report/status.js';
+import { readyReasons } from '../../src/report/conditions.js';
+import type { Live } from '../../src/report/live.js';
+import { statusReport, statusSentence } from '../../src/report/status.js';
+import type { FolderReport, StatusFacts, StatusReport } from '../../src/report/status-report.js';
 import { gone, quarantined } from '../../src/state/transitions.js';
 import { folder, NO_ITEMS, NOW, queue, report, statusText } from '../commands/report.js';
 import { pendingRecord } from '../state/records.js';

@@ -52,7 +52,7 @@ export function expectNear(told: number | undefined, ms: number, within = 0.04):
 export class Desk {
   readonly clock = new FakeClock();
   readonly dir = temporaryDirectory();
-  /** What a person read in the log. */
+  /** The messages in the log. */
   readonly said: string[] = [];
   readonly log = loggerTo(this.said);
   state!: State;

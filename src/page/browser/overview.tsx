@@ -1,6 +1,6 @@
 import { useRef } from 'preact/hooks';
 import { amountText as amount, numberText as count } from '../../lib/text.js';
-import type { StatusReport } from '../../report/status.js';
+import type { StatusReport } from '../../report/status-report.js';
 import type { Entry } from '../../state/entry.js';
 import { filesHref, Icon, type Props, Prose, STATUS_WORDS } from './components.js';
 import { shownConditions } from './words.js';

@@ -7,9 +7,10 @@ import {
 } from '../../lib/text.js';
 import { durationText, wallClockText } from '../../lib/units.js';
 import type { Conflict, MirrorReport } from '../../mirror/record.js';
+import type { RecentEvent } from '../../report/live.js';
 import { paceText } from '../../report/pace.js';
 import type { Sample } from '../../report/statistics.js';
-import type { RecentEvent, StatusReport } from '../../report/status.js';
+import type { StatusReport } from '../../report/status-report.js';
 
 /*
  * The texts and numbers of the page. Nothing here uses the DOM, so that tests need no browser.
@@ -122,7 +123,7 @@ export function summaryOf(status: StatusReport, now: number): Summary {
 
 /** Returns the number of searchable files. Includes documents of removed files until approval. */
 function searchableText({ folders, items }: StatusReport): string {
-  const held = folders.reduce((sum, { heldDeletes }) => sum + (heldDeletes?.files ?? 0), 0);
+  const held = folders.reduce((sum, { massDeletion }) => sum + (massDeletion?.files ?? 0), 0);
   if (held > 0) {
     const documents = counted(items.confirmed + held, 'document');
     return `${documents} searchable, ${count(held)} of them of removed files`;
