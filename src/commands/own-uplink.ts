@@ -140,15 +140,20 @@ export class OwnUplink {
       peer,
       clock,
       log,
-      pack: async (order) => pack(order),
-      packDocument: packDocument ?? ((...order) => documents.read(...order)),
-      linksWithin: () => undefined,
-      extracts: () => false,
+      readers: {
+        pack: async (order) => pack(order),
+        packDocument: packDocument ?? ((...order) => documents.read(...order)),
+        failure: undefined,
+      },
       dialect: { current: dialect, known: async () => true, redetect: async () => false },
       settings: { ...config, push: { ...config.push, attempts: 1, maxItems: 1, linger: 0 } },
-      pathOf: ({ path }) => this.#files.get(path)?.path,
-      folderState: () => 'there',
-      recheck: ({ path }) => void this.#changed.add(path),
+      folders: {
+        stateOf: () => 'there',
+        pathOf: ({ path }) => this.#files.get(path)?.path,
+        linksWithin: () => undefined,
+        extracts: () => false,
+        recheck: ({ path }) => void this.#changed.add(path),
+      },
     });
   }
 

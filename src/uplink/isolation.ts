@@ -203,7 +203,7 @@ export class Isolation {
   }
 
   #isPresent({ folder }: ItemKey): boolean {
-    return this.#deps.folderState(folder) === 'there';
+    return this.#deps.folders.stateOf(folder) === 'there';
   }
 
   /** Returns the waiting item, if it is due and read. */

@@ -85,7 +85,9 @@ export class RemovalLookUps<Removal extends ItemKey>
   }
 
   foldersChanged(): void {
-    this.#lookUps.deleteAll(({ removal }) => this.#deps.folderState(removal.folder) === 'missing');
+    this.#lookUps.deleteAll(
+      ({ removal }) => this.#deps.folders.stateOf(removal.folder) === 'missing',
+    );
     this.#lookUps.startOver();
   }
 

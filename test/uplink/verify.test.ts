@@ -9,7 +9,8 @@ import type { Peerdoc } from '../../src/peer/peerdoc.js';
 import type { ConfirmedItem } from '../../src/state/entry.js';
 import { removing } from '../../src/state/transitions.js';
 import { Audit } from '../../src/uplink/audit.js';
-import { type VerifyDeps, type VerifyOptions, verify } from '../../src/uplink/verify.js';
+import type { Deps } from '../../src/uplink/deps.js';
+import { type VerifyOptions, verify } from '../../src/uplink/verify.js';
 import { QUICK, unreachable, type World, world } from '../support/world.js';
 
 type LookUp = (url: string) => Promise<Peerdoc | undefined>;
@@ -30,7 +31,7 @@ function depsOf(
   w: World,
   lookUp: LookUp = (url) => w.peer.peerdoc({ url }),
   clock = impatient,
-): VerifyDeps {
+): Deps {
   return {
     state: w.state,
     queue: {
@@ -42,7 +43,7 @@ function depsOf(
     settings: QUICK,
     clock,
     log: silentLogger,
-  } as unknown as VerifyDeps;
+  } as unknown as Deps;
 }
 
 /** Look-ups with an unusable answer for one URL. */
