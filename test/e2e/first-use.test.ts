@@ -66,7 +66,7 @@ describe('while a daemon runs', () => {
     await peersync(['once', '-c', path]);
     chmodSync(join(directory, 'data', 'state'), 0o755);
     const check = await peersync(['check', '-c', path]);
-    expect(check.stdout).toMatch(/^note {5}state: .* others can look into it$/m);
+    expect(check.stdout).toMatch(/^note {4}state: .* others can look into it$/m);
     expect(check.stdout).toMatch(/^ok {7}folder inbox: /m);
     const alone = await peersync(['retry', '--all', '-c', path]);
     expect(alone.stdout).toMatch(
