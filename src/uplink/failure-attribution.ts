@@ -15,8 +15,9 @@ import {
   returned,
   type Version,
 } from '../state/entry.js';
+import { backoffMs } from './backoff.js';
 import type { Blame } from './blame.js';
-import { backoffMs, holdMs, isolationPolicy, stillPending, type UplinkDeps } from './deps.js';
+import { holdMs, isolationPolicy, stillPending, type UplinkDeps } from './deps.js';
 import { type Isolation, LOST, LOST_WITH_MANY, lossModeOf, timesLost } from './isolation.js';
 import type { Reaches } from './reach.js';
 
@@ -39,9 +40,10 @@ export interface FailureMachines {
 /**
  * Decides what a failure means for its item:
  *
- * - it *spends an attempt*: the item is pushed again after the backoff, and quarantined after
- *   `push.attempts` attempts. That happens to an item that the peer refused, to one that was not
- *   shown in time (pushed again without backoff), and to one that is at fault (see Blame);
+ * - it *spends an attempt*: the item is pushed again (after the backoff, unless the peer had
+ *   accepted it), and quarantined after `push.attempts` attempts. That happens to an item that the
+ *   peer refused, to one that was accepted and not shown in time, and to one that is at fault (see
+ *   Blame);
  * - it is *postponed* if the peer is failing: pushed again after the backoff, and no attempt is
  *   spent;
  * - it is *lost* if the peer loses documents together: pushed again apart from others (see

@@ -1,7 +1,8 @@
 import { Modes, type Transitions } from '../lib/modes.js';
 import type { ItemKey } from '../state/entries.js';
 import { type AcceptedItem, beginningOf, type Failure, type PendingItem } from '../state/entry.js';
-import { holdMs, isolationPolicy, itemKeyText, maxDelayMs, type UplinkDeps } from './deps.js';
+import { delayLeftMs } from './backoff.js';
+import { holdMs, isolationPolicy, itemKeyText, type UplinkDeps } from './deps.js';
 
 /** The failure of an item that the peer accepted and lost. */
 export const LOST: Failure = {
@@ -214,10 +215,9 @@ export class Isolation {
   /** Returns the waiting item, if it is due. */
   #dueItemAt(place: ItemKey): PendingItem | undefined {
     if (!this.#waiting.has(itemKeyText(place)) || !this.#isPresent(place)) return undefined;
-    const item = this.#deps.state.get(place.folder, place.path);
-    const isReady = item?.status === 'pending' && item.inFlight === undefined;
-    if (!isReady) return undefined;
-    const leftMs = item.notBefore - this.#deps.clock.now();
-    return leftMs <= 0 || leftMs > maxDelayMs(this.#deps.settings) ? item : undefined;
+    const { clock, settings, state } = this.#deps;
+    const item = state.get(place.folder, place.path);
+    if (item?.status !== 'pending' || item.inFlight !== undefined) return undefined;
+    return delayLeftMs(settings, item, clock.now()) === 0 ? item : undefined;
   }
 }

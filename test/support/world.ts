@@ -15,7 +15,6 @@ import type { ItemKey } from '../../src/state/entries.js';
 import type { Destination, Failure, Item, PendingItem, Version } from '../../src/state/entry.js';
 import { gone, isAway, read } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';
-import { classify } from '../../src/uplink/batch-sender.js';
 import type {
   DialectSource,
   FolderState,
@@ -24,6 +23,7 @@ import type {
   UplinkSettings,
 } from '../../src/uplink/deps.js';
 import { type Packed, pack, packDocument } from '../../src/uplink/documents.js';
+import { classify } from '../../src/uplink/outcomes.js';
 import { Uplink } from '../../src/uplink/uplink.js';
 import { waitMs } from '../queue/queue-setup.js';
 import { FakeClock } from './fake-clock.js';
