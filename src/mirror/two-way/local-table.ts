@@ -79,12 +79,12 @@ export function checkColumns(
 export function checkNewKeys(
   file: EditedFile,
   { rows }: TableText,
-  remote: Grid,
+  peerGrid: Grid,
   maxBytes = 4 * MAX_NAME_LENGTH,
 ): void {
   const isRefused = (pk: string): boolean =>
     pk.length > MAX_NAME_LENGTH || Buffer.byteLength(pk) > maxBytes || pk.endsWith('\0');
-  const refused = rows.find(({ pk }) => !remote.rows.has(pk) && isRefused(pk));
+  const refused = rows.find(({ pk }) => !peerGrid.rows.has(pk) && isRefused(pk));
   if (refused === undefined) return;
   const { pk, line } = refused;
   const fault = `the key ${JSON.stringify(pk)} has ${Buffer.byteLength(pk)} bytes`;
