@@ -77,15 +77,15 @@ export class FailureAttribution {
    * Handles the failure of a push with this item alone: spends an attempt if the item is at fault,
    * else postpones it.
    *
-   * @param before the number of successful pushes when the push that it was first in began
+   * @param successesBefore as in Blame
    */
   async failedAlone(
     item: PendingItem,
     failure: Failure,
-    before = this.#blame.successes,
+    successesBefore = this.#blame.successes,
   ): Promise<void> {
     const { clock, settings, state } = this.#deps;
-    const verdict = await this.#blame.failedAlone(item, failure, before);
+    const verdict = await this.#blame.failedAlone(item, failure, successesBefore);
     const current = stillPending(state.get(item.folder, item.path), item);
     if (current === undefined) return;
     if (verdict === 'tooLarge') this.quarantine(current, failure);
