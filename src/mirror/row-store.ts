@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { compareByCodePoint } from '../lib/text.js';
 import type { TableRow } from '../peer/table.js';
 import { MirrorError, onDisk } from './errors.js';
-import { KEY_COLUMN } from './formats/write.js';
+import { KEY_COLUMN } from './formats/table-text.js';
 
 export interface RowStoreOptions {
   /** The directory of the temporary file. It is made (0700) if it does not exist. */

@@ -1,7 +1,6 @@
 import { PeersyncError, systemCode } from '../lib/errors.js';
 import type { Dialect } from '../peer/dialects/dialect.js';
-import { PeerError, type PeerErrorCode } from '../peer/errors.js';
-import type { Outcome } from '../queue/options.js';
+import { PeerError } from '../peer/errors.js';
 import { type Failure, isAwayStatus, type PendingItem, type Sent } from '../state/entry.js';
 import type { UplinkDeps } from './deps.js';
 import type { Packed } from './documents.js';
@@ -205,28 +204,3 @@ export const WRONG_DIALECT_CODES: ReadonlySet<string> = new Set([
   'PEER_REFUSED',
   'PEER_FAILED',
 ]);
-
-/**
- * Outcomes of the peer client's errors, for the queue. With any other error the peer did answer.
- */
-const OUTCOMES: Readonly<Partial<Record<PeerErrorCode, Exclude<Outcome['kind'], 'busy'>>>> = {
-  PEER_UNREACHABLE: 'unreachable',
-  PEER_TIMEOUT: 'unreachable',
-  PEER_AUTH: 'denied',
-  PEER_AUTH_WEAK: 'weak',
-  PEER_FAILED: 'failing',
-  PEER_REFUSED: 'failing',
-  PEER_ANSWER: 'failing',
-  PEER_ANSWER_TOO_LARGE: 'failing',
-  PEER_SOURCE: 'aborted',
-  PEER_ABORTED: 'aborted',
-};
-
-/** Returns what an error says about the peer, for the queue. */
-export function classify(error: unknown): Outcome {
-  if (!(error instanceof PeerError)) return { kind: 'aborted' };
-  const { code, retryAfterMs } = error;
-  if (code === 'PEER_BUSY')
-    return { kind: 'busy', ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
-  return { kind: OUTCOMES[code] ?? 'answered' };
-}

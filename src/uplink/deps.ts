@@ -103,28 +103,6 @@ export function indexingMs({ dialect }: Deps, bytes: number): number {
   return dialect.current?.indexingMs(bytes) ?? 0;
 }
 
-/** Returns the delay after a failure, in ms: `min`, doubled with each attempt, up to `max`. */
-export function backoffMs(
-  { push }: UplinkSettings,
-  { attempts }: { readonly attempts: number },
-): number {
-  const { min, max } = push.backoff;
-  return Math.min(max, min * 2 ** Math.min(30, attempts));
-}
-
-/**
- * Maximum delay of an item that has not failed, in ms: such as one whose file changed while it was
- * read.
- */
-const MAX_DELAY_WITHOUT_FAILURE_MS = 10_000;
-
-/**
- * Maximum delay of an item, in ms. A longer one comes from an earlier run whose clock was wrong.
- */
-export function maxDelayMs({ push }: UplinkSettings): number {
-  return Math.max(MAX_DELAY_WITHOUT_FAILURE_MS, push.backoff.max);
-}
-
 /**
  * Returns how documents that the peer loses together are pushed again (see Isolation); undefined if
  * it loses none together.

@@ -5,8 +5,9 @@ import type { ItemKey } from '../state/entries.js';
 import { type Entry, type Failure, itemName, type RemovingItem } from '../state/entry.js';
 import { removalFailed, removalLeft } from '../state/transitions.js';
 import type { Backlog } from './backlog.js';
+import { backoffMs, delayLeftMs } from './backoff.js';
 import { failureOf, pushFailure, WRONG_DIALECT_CODES } from './batch-sender.js';
-import { Background, backoffMs, holdMs, indexingMs, itemKeyText, type UplinkDeps } from './deps.js';
+import { Background, holdMs, indexingMs, itemKeyText, type UplinkDeps } from './deps.js';
 import { MAX_IN_MEMORY, ReadyQueue } from './ready-queue.js';
 import { mayRemoveFrom, type Removal, RemovalBlocks, removingItem } from './removal-blocks.js';
 import { RemovalLookUps } from './removal-look-ups.js';
@@ -172,12 +173,11 @@ export class Removals {
       this.#waiting.put(key, removal, at);
   }
 
-  #requestDueAt({ notBefore, sent }: RemovingItem): number {
+  #requestDueAt(item: RemovingItem): number {
     const { clock, settings } = this.#deps;
     const now = clock.now();
     const hold = holdMs(this.#deps);
-    // A time in the future comes from an earlier run whose clock was wrong.
-    const latestAt = now + Math.max(BLOCKED_RETRY_MS, settings.push.backoff.max);
+    const { sent } = item;
     const pushMs =
       hold === 0
         ? sent?.isUncertain
@@ -185,7 +185,7 @@ export class Removals {
           : 0
         : hold + indexingMs(this.#deps, sent?.size ?? 0);
     return Math.max(
-      Math.min(notBefore, latestAt),
+      now + delayLeftMs(settings, item, now),
       Math.min(now, sent?.at ?? Number.NEGATIVE_INFINITY) + pushMs,
     );
   }

@@ -175,7 +175,7 @@ class Verification implements Judge<Verifiable, string> {
     for await (const item of items) {
       const { url } = item.sent ?? item;
       const due = this.#deps.clock.now();
-      yield new LookUp(item, { key: itemKeyText(item), url, due, mode: 'otherwise' });
+      yield new LookUp(item, { key: itemKeyText(item), url, due, mode: 'unexpected' });
     }
   }
 
@@ -231,7 +231,7 @@ class Verification implements Judge<Verifiable, string> {
         ? whyBack(this.#deps, item, answer.doc)
         : whyLost(item, answer.doc, mayBeOutdated);
     return why === undefined
-      ? { kind: 'otherwise', why: 'it is as the state says' }
+      ? { kind: 'unexpected', why: 'it is as the state says' }
       : { kind: 'expected', evidence: why };
   }
 

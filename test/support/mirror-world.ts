@@ -21,7 +21,7 @@ import { PeerClient } from '../../src/peer/client.js';
 import type { Timeouts } from '../../src/peer/exchange-options.js';
 import { RequestQueue } from '../../src/queue/request-queue.js';
 import { State } from '../../src/state/state.js';
-import { classify } from '../../src/uplink/batch-sender.js';
+import { classify } from '../../src/uplink/outcomes.js';
 import { waitMs } from '../queue/queue-setup.js';
 import { afterwards } from './afterwards.js';
 import { loggerTo } from './logger.js';

@@ -16,7 +16,6 @@ import type { Destination, Failure, Item, PendingItem, Version } from '../../src
 import { isAway } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';
 import { gone, read } from '../../src/state/transitions.js';
-import { classify } from '../../src/uplink/batch-sender.js';
 import type {
   DialectSource,
   FolderState,
@@ -27,6 +26,7 @@ import type {
 } from '../../src/uplink/deps.js';
 import { packDocument } from '../../src/uplink/document-text.js';
 import { type Packed, pack } from '../../src/uplink/documents.js';
+import { classify } from '../../src/uplink/outcomes.js';
 import { Uplink } from '../../src/uplink/uplink.js';
 import { waitMs } from '../queue/queue-setup.js';
 import { FakeClock } from './fake-clock.js';

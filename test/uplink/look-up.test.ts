@@ -33,7 +33,7 @@ class TitleJudge implements Judge<string, string> {
     const { title = '' } = answer.doc ?? {};
     this.titles.push(`${look.subject}: ${title}`);
     return title === 'other'
-      ? { kind: 'otherwise', why: 'the peer shows another one' }
+      ? { kind: 'unexpected', why: 'the peer shows another one' }
       : { kind: 'expected', evidence: title, provisionalMs: this.provisionalMs };
   }
 
@@ -130,7 +130,7 @@ class Site {
     this.#stopping.abort();
   }
 
-  look(key: string, dueInMs = 0, mode: 'new' | 'otherwise' = 'new'): LookUp<string> {
+  look(key: string, dueInMs = 0, mode: 'new' | 'unexpected' = 'new'): LookUp<string> {
     const url = `https://x.example/${key}`;
     return new LookUp(key, { key, url, due: this.clock.now() + dueInMs, mode });
   }
@@ -169,7 +169,7 @@ describe('a look-up', () => {
 
   it.each([
     ['its answer was otherwise', 'new', ['other'], 200 + HOLD_MS],
-    ['an earlier answer may have been otherwise', 'otherwise', [], HOLD_MS],
+    ['an earlier answer may have been otherwise', 'unexpected', [], HOLD_MS],
   ] as const)(
     'counts only when the answer is the same another hold later, after %s',
     async (_, mode, before, settledAt) => {
@@ -188,9 +188,9 @@ describe('a look-up', () => {
   it('settles anew if the answer is otherwise at the end of the hold', async () => {
     const site = new Site().start();
     site.answer = (_, times) => (times === 2 ? 'other' : 'expected');
-    site.loop.add(site.look('a', 0, 'otherwise'));
+    site.loop.add(site.look('a', 0, 'unexpected'));
     await site.clock.advance(HOLD_MS);
-    expect(site.loop.get('a')?.mode).toBe('otherwise');
+    expect(site.loop.get('a')?.mode).toBe('unexpected');
     await site.clock.advance(60_000);
     expect(site.settledAt('a')).toBe(HOLD_MS + 200 + HOLD_MS);
   });
@@ -206,7 +206,7 @@ describe('a look-up', () => {
     expect(site.settledAt('a')).toBe(3_000);
   });
 
-  it.each(['new', 'otherwise'] as const)(
+  it.each(['new', 'unexpected'] as const)(
     'that fails is repeated, and changes nothing about the hold in mode %s',
     async (mode) => {
       const site = new Site().start();
@@ -309,11 +309,11 @@ describe('the look-up loop', () => {
 
   it('drops evictable look-ups beyond its limit, but not one that settles', async () => {
     const site = new Site({ maxInMemory: 2 }).start();
-    const evictable = (key: string, dueInMs: number, mode: 'new' | 'otherwise' = 'new') => {
+    const evictable = (key: string, dueInMs: number, mode: 'new' | 'unexpected' = 'new') => {
       const due = site.clock.now() + dueInMs;
       return new LookUp(key, { key, url: key, due, mode, isEvictable: true });
     };
-    site.loop.add(evictable('a', 0, 'otherwise'));
+    site.loop.add(evictable('a', 0, 'unexpected'));
     for (const key of ['b', 'c', 'd']) site.loop.add(evictable(key, 60_000));
     await site.clock.advance(0);
     const kept = ['a', 'b', 'c', 'd'].filter((key) => site.loop.get(key) !== undefined);
@@ -347,7 +347,7 @@ describe('a pass of look-ups', () => {
   }
 
   async function* looksOf(site: Site, count: number) {
-    for (let i = 0; i < count; i += 1) yield site.look(`f${i}`, 0, 'otherwise');
+    for (let i = 0; i < count; i += 1) yield site.look(`f${i}`, 0, 'unexpected');
   }
 
   it('takes the next look-ups only when the consumer wants their results', async () => {

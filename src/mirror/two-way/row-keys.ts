@@ -10,8 +10,8 @@ const KEY_LENGTH = 12;
  *
  * - A run that is repeated after a crash derives the same key, and adds no row twice.
  * - Equal rows get different keys.
- * - A key that the base has belongs to an older row, and is not used.
- * - A new row without content is left out: spreadsheets like to leave such lines.
+ * - A key that the base has is not used: it belongs to an older row.
+ * - A new row without content is left out, because spreadsheets leave empty lines behind.
  *
  * @param isTaken whether the base has a row of this key
  * @param salt differs between mirrors, so that equal rows of two mirrors become two rows
