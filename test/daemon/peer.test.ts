@@ -9,8 +9,8 @@ import { EMBEDDED_META } from '../../src/report/status.js';
 import type { Json } from '../../src/state/state-data.js';
 import { makeCertificate } from '../support/certificate.js';
 import { FakeClock } from '../support/fake-clock.js';
+import { failing } from '../support/fake-peer.js';
 import { temporaryDirectory } from '../support/temp.js';
-import { failing } from '../support/world.js';
 
 describe('a CA file', () => {
   const { cert, key } = makeCertificate();

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { type EditableFormat, readTable } from '../../src/mirror/formats/read.js';
 import { type TableFormat, writeTable } from '../../src/mirror/formats/write.js';
 import type { TableRow } from '../../src/peer/table.js';
-import { row } from '../support/mirror-peer.js';
+import { row } from '../support/fake-peer.js';
 import {
   anyName,
   anyTable,

@@ -19,7 +19,7 @@ import type { MirrorRecord } from '../../src/mirror/record.js';
 import { TwoWayTable } from '../../src/mirror/two-way/two-way-table.js';
 import { FileChanged } from '../../src/mirror/whole-file.js';
 import { FakeClock } from '../support/fake-clock.js';
-import { FakePeer } from '../support/mirror-peer.js';
+import { FakePeer } from '../support/fake-peer.js';
 import { temporaryDirectory } from '../support/temp.js';
 
 export type Cells = Record<string, string>;
@@ -294,6 +294,6 @@ export async function twoWayWorld(
 ) {
   const world = new TwoWayWorld(typeof rows === 'string' ? rowsOf(rows) : rows, settings);
   await world.settled();
-  world.peer.asked.length = 0;
+  world.peer.requests.length = 0;
   return world;
 }

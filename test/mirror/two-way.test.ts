@@ -174,7 +174,7 @@ describe('a two-way table', () => {
     world.save(world.rows().map((row) => ({ ...row, n: '2' })));
     const stopping = new AbortController();
     let sent = 0;
-    world.peer.onAsk = (what) => {
+    world.peer.onRequest = (what) => {
       sent += Number(what.startsWith('did'));
       if (sent === 1_500) stopping.abort(new Error('enough'));
     };
@@ -382,10 +382,10 @@ describe('a file that cannot be merged', () => {
   it('is reported without the peer, and merged once it is mended', async () => {
     const world = await twoWayWorld();
     const good = world.text();
-    world.peer.onAsk = () => Promise.reject(new Error('the peer is away'));
+    world.peer.onRequest = () => Promise.reject(new Error('the peer is away'));
     world.write('{');
     expect(await world.condition()).toContain('EDIT_UNREADABLE');
-    world.peer.onAsk = () => {};
+    world.peer.onRequest = () => {};
     world.write(good.replace('"1"', '"mended"'));
     await world.settled();
     expect(world.writes).toEqual(['k1 a=mended']);
@@ -466,17 +466,17 @@ describe('a file that is being written', () => {
   it('is not overwritten if it is saved during a push, or created during a run', async () => {
     const world = await twoWayWorld();
     world.write(world.text().replace('"1"', '"first"'));
-    world.peer.onAsk = (what) =>
+    world.peer.onRequest = (what) =>
       what.startsWith('did') && world.write(world.text().replace('"2"', '"second"'));
     expect(await world.run()).toEqual({ kind: 'busy' });
-    world.peer.onAsk = () => {};
+    world.peer.onRequest = () => {};
     await world.settled();
     expect(world.theirs().k1).toEqual({ a: 'first', b: 'second' });
     const text = world.text();
     rmSync(world.file);
-    world.peer.onAsk = () => world.write(text.replace('first', 'mine'));
+    world.peer.onRequest = () => world.write(text.replace('first', 'mine'));
     expect(await world.run()).toEqual({ kind: 'busy' });
-    world.peer.onAsk = () => {};
+    world.peer.onRequest = () => {};
     await world.settled();
     expect(world.theirs().k1?.a).toBe('mine');
   });
@@ -501,12 +501,12 @@ describe('after an interrupted run', () => {
     const world = await twoWayWorld();
     world.save(world.rows().map((row) => ({ ...row, a: 'm' })));
     const edited = world.text();
-    world.peer.onAsk = (what) =>
+    world.peer.onRequest = (what) =>
       what.startsWith('set T k2') && Promise.reject(new Error('the peer is away'));
     await expect(world.run()).rejects.toThrow('the peer is away');
     expect(world.text()).toBe(edited);
-    world.peer.onAsk = () => {};
-    world.peer.asked.length = 0;
+    world.peer.onRequest = () => {};
+    world.peer.requests.length = 0;
     await world.settled();
     expect([world.writes, world.content()]).toEqual([['k2 a=m'], rowsOf('k1 a=m b=2; k2 a=m b=4')]);
   });

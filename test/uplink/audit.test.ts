@@ -8,14 +8,17 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { type Clock, systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { removing } from '../../src/state/entry.js';
 import { Audit } from '../../src/uplink/audit.js';
 import { repairAuditProgress } from '../../src/uplink/repair-audit.js';
 import type { VerifyDeps } from '../../src/uplink/verify.js';
-import { QUICK, unreachable, World } from '../support/world.js';
+import { afterwards } from '../support/afterwards.js';
+import { unreachable } from '../support/fake-peer.js';
+import { QUICK, type UplinkWorld } from '../support/uplink-world.js';
+import { world } from '../support/world.js';
 
 const WEEK_MS = 7 * 86_400_000;
 
@@ -25,25 +28,10 @@ const impatient: Clock = Object.assign(Object.create(systemClock), {
 });
 
 /**
- * Starts a world that can be restarted. The end of the test stops it.
- * @returns a function that stops it
- */
-async function started(w: World): Promise<() => Promise<void>> {
-  await w.start();
-  let isRunning = true;
-  const stop = async () => {
-    if (isRunning) await w.stop();
-    isRunning = false;
-  };
-  onTestFinished(stop);
-  return stop;
-}
-
-/**
  * Starts an audit of the world. The end of the test stops it.
  * @param look called before each look-up; may throw
  */
-function audited(w: World, everyMs = WEEK_MS, look: (url: string) => unknown = () => {}) {
+function audited(w: UplinkWorld, everyMs = WEEK_MS, look: (url: string) => unknown = () => {}) {
   const deps = {
     state: w.state,
     queue: {
@@ -65,11 +53,11 @@ function audited(w: World, everyMs = WEEK_MS, look: (url: string) => unknown = (
   audit.start(everyMs, (error) => {
     w.failure = error;
   });
-  onTestFinished(() => audit.stop());
+  afterwards('test', () => audit.stop());
   return audit;
 }
 
-const newest = (w: World, kind: 'journal' | 'snapshot') =>
+const newest = (w: UplinkWorld, kind: 'journal' | 'snapshot') =>
   join(
     w.stateDir,
     readdirSync(w.stateDir)
@@ -88,7 +76,7 @@ const endsOf = (path: string) =>
   [...readFileSync(path).entries()].flatMap(([i, byte]) => (byte === 0x0a ? i : []));
 
 /** Ways to damage a state with one version in the snapshot and a later one in the journal. */
-const DAMAGES: readonly (readonly [string, (w: World) => void])[] = [
+const DAMAGES: readonly (readonly [string, (w: UplinkWorld) => void])[] = [
   ['is lost', (w) => rmSync(newest(w, 'journal'))],
   ['is empty', (w) => truncateSync(newest(w, 'journal'), 0)],
   [
@@ -129,8 +117,7 @@ describe.each(DAMAGES)('after a journal that %s', (_, damage) => {
   it.each([{ everyMs: WEEK_MS }, { everyMs: 0 }])(
     'a file that went back to its earlier version is pushed at once, with an audit period of $everyMs ms',
     async ({ everyMs }) => {
-      const w = new World();
-      const stop = await started(w);
+      const w = await world();
       w.write('a', 'one');
       w.write('b', 'is left alone');
       await w.confirmed('a', 'b');
@@ -142,11 +129,11 @@ describe.each(DAMAGES)('after a journal that %s', (_, damage) => {
         'the later version is pushed',
       );
       await w.confirmed('a');
-      await stop();
+      await w.stop();
       damage(w);
-      await started(w);
+      await w.start();
       w.write('a', 'one');
-      w.known('b', 'is left alone');
+      w.record('b', 'is left alone');
       const pushes = w.peer.pushes.length;
       audited(w, everyMs);
       const isPushed = () => w.peer.documents.get(w.url('a'))?.text === 'one';
@@ -162,14 +149,13 @@ describe.each(DAMAGES)('after a journal that %s', (_, damage) => {
 
 describe('the audit after a repair', () => {
   /** Starts a world with so many confirmed files, whose state lost its journal. */
-  async function repaired(files: number, prepare: (w: World) => unknown = () => {}) {
-    const w = new World();
-    const stop = await started(w);
+  async function repaired(files: number, prepare: (w: UplinkWorld) => unknown = () => {}) {
+    const w = await world();
     await prepare(w);
     w.writeMany(files);
     await w.allConfirmed(files);
     await w.state.compact();
-    await stop();
+    await w.stop();
     rmSync(newest(w, 'journal'));
     return w;
   }
@@ -177,7 +163,7 @@ describe('the audit after a repair', () => {
   it('reports its progress, waits for a peer that is away, and continues after a restart', async () => {
     const FILES = 1_200;
     const w = await repaired(FILES);
-    const stop = await started(w);
+    await w.start();
     expect(repairAuditProgress(w.state)).toMatchObject({ checked: 0, of: FILES });
     const looked = new Set<string>();
     let isAway = false;
@@ -195,8 +181,8 @@ describe('the audit after a repair', () => {
     // One part has a third of the items.
     expect(known).toBeGreaterThan(300);
     expect(known).toBeLessThanOrEqual(done);
-    await stop();
-    await started(w);
+    await w.stop();
+    await w.start();
     expect(repairAuditProgress(w.state)).toMatchObject({ checked: known, of: FILES });
     let again = 0;
     const second = audited(w, WEEK_MS, (url) => {
@@ -211,13 +197,13 @@ describe('the audit after a repair', () => {
 
   it('runs once, and only after a repair', async () => {
     const w = await repaired(3);
-    const stop = await started(w);
+    await w.start();
     const audit = audited(w);
     await w.until(() => audit.repairProgress === undefined, 'the audit is over');
     await audit.stop();
     await w.state.compact();
-    await stop();
-    await started(w);
+    await w.stop();
+    await w.start();
     expect(repairAuditProgress(w.state)).toBeUndefined();
     const looked: string[] = [];
     const next = audited(w, WEEK_MS, (url) => looked.push(url));
@@ -238,7 +224,7 @@ describe('the audit after a repair', () => {
       await w.until(() => w.statusOf('gone') === 'removed', 'removed');
     });
     w.peer.show(w.url('gone'), 'two');
-    await started(w);
+    await w.start();
     audited(w);
     await w.until(() => !w.peer.documents.has(w.url('gone')), 'removed again');
   });
@@ -256,7 +242,7 @@ describe('the audit after a repair', () => {
         return loadDate && at !== undefined ? { ...rest, loadDate: at } : rest;
       };
     });
-    await started(w);
+    await w.start();
     const before = w.peer.pushes.length;
     const audit = audited(w);
     await w.until(() => audit.repairProgress === undefined, 'the audit is over');

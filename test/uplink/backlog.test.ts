@@ -8,7 +8,7 @@ import type { UplinkDeps } from '../../src/uplink/deps.js';
 import { ReadyQueue } from '../../src/uplink/ready-queue.js';
 import { pendingRecord } from '../state/records.js';
 import { FakeClock } from '../support/fake-clock.js';
-import { QUICK } from '../support/world.js';
+import { QUICK } from '../support/uplink-world.js';
 
 const BACKOFF_MS = 300_000;
 /** Limit of due items in memory, and of later ones. */

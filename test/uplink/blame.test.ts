@@ -3,7 +3,7 @@ import type { Failure, PendingItem } from '../../src/state/entry.js';
 import { Blame } from '../../src/uplink/blame.js';
 import type { UplinkDeps } from '../../src/uplink/deps.js';
 import { pendingRecord } from '../state/records.js';
-import { failing } from '../support/world.js';
+import { failing } from '../support/fake-peer.js';
 
 const FAILED: Failure = { code: 'PEER_FAILED', message: 'The peer failed (500).', hint: 'Wait.' };
 const item = pendingRecord('bad.txt');

@@ -7,8 +7,9 @@ import { type Answer, type Judge, LookUp, type Verdict } from '../../src/uplink/
 import { LookUpLoop } from '../../src/uplink/look-up-loop.js';
 import { LookUpPass } from '../../src/uplink/look-up-pass.js';
 import { FakeClock } from '../support/fake-clock.js';
+import { failing, unreachable } from '../support/fake-peer.js';
+import { QUICK } from '../support/uplink-world.js';
 import { deferred } from '../support/wait.js';
-import { failing, QUICK, unreachable } from '../support/world.js';
 
 const HOLD_MS = 10_000;
 const MAX_INTERVAL_MS = 1_000;

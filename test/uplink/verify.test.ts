@@ -9,12 +9,14 @@ import type { Peerdoc } from '../../src/peer/peerdoc.js';
 import { type ConfirmedItem, removing } from '../../src/state/entry.js';
 import { Audit } from '../../src/uplink/audit.js';
 import { type VerifyDeps, type VerifyOptions, verify } from '../../src/uplink/verify.js';
-import { QUICK, unreachable, type World, world } from '../support/world.js';
+import { unreachable } from '../support/fake-peer.js';
+import { QUICK, type UplinkWorld } from '../support/uplink-world.js';
+import { world } from '../support/world.js';
 
 type LookUp = (url: string) => Promise<Peerdoc | undefined>;
 
 /** Starts a world with so many confirmed files. */
-async function confirmedWorld(files: number): Promise<World> {
+async function confirmedWorld(files: number): Promise<UplinkWorld> {
   const w = await world();
   w.writeMany(files);
   await w.allConfirmed(files);
@@ -26,7 +28,7 @@ const impatient: Clock = Object.assign(Object.create(systemClock), { sleep: asyn
 
 /** The dependencies of `verify` and the audit, with this function for look-ups. */
 function depsOf(
-  w: World,
+  w: UplinkWorld,
   lookUp: LookUp = (url) => w.peer.peerdoc({ url }),
   clock = impatient,
 ): VerifyDeps {
@@ -46,7 +48,7 @@ function depsOf(
 
 /** Look-ups with an unusable answer for one URL. */
 const unusableFor =
-  (w: World, bad: string): LookUp =>
+  (w: UplinkWorld, bad: string): LookUp =>
   (url) =>
     url === bad
       ? Promise.reject(
@@ -54,7 +56,12 @@ const unusableFor =
         )
       : w.peer.peerdoc({ url });
 
-function verifying(w: World, options: Partial<VerifyOptions> = {}, lookUp?: LookUp, clock?: Clock) {
+function verifying(
+  w: UplinkWorld,
+  options: Partial<VerifyOptions> = {},
+  lookUp?: LookUp,
+  clock?: Clock,
+) {
   const items = [...w.state.entries.all()].filter(
     (entry): entry is ConfirmedItem => entry.status === 'confirmed',
   );
@@ -74,11 +81,11 @@ async function lines(...args: Parameters<typeof verifying>) {
 describe('verify', () => {
   it('looks each item up once if nothing deviates', async () => {
     const w = await confirmedWorld(20);
-    const before = w.peer.lookups;
+    const before = w.peer.lookUps;
     expect(await lines(w)).toEqual([
       { kind: 'verified', checked: 20, removed: 0, lost: 0, back: 0, failed: 0 },
     ]);
-    expect(w.peer.lookups - before).toBe(20);
+    expect(w.peer.lookUps - before).toBe(20);
   });
 
   it('begins no look-up after its consumer has ended', async () => {
@@ -135,7 +142,7 @@ describe('verify', () => {
     const w = await confirmedWorld(1);
     w.peer.documents.clear();
     let looks = 0;
-    w.peer.onLookup = (url) => {
+    w.peer.onLookUp = (url) => {
       looks += 1;
       if (looks === 2) w.peer.show(url, 'content 0');
     };
@@ -178,9 +185,9 @@ describe('verify', () => {
       audit.start(200, (error) => {
         w.failure = error;
       });
-      const looked = w.peer.lookups;
+      const looked = w.peer.lookUps;
       if (isBack) await w.until(() => w.peer.removals.length === 2, 'removed again');
-      else await w.until(() => w.peer.lookups > looked + 3, 'looked up again and again');
+      else await w.until(() => w.peer.lookUps > looked + 3, 'looked up again and again');
       await audit.stop();
       expect(w.peer.removals).toHaveLength(isBack ? 2 : 1);
     },
