@@ -1,15 +1,11 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
-import { request as requestOf } from 'node:http';
-import { createServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { hostname } from 'node:os';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/lib/clock.js';
 import type { ReloadReport } from '../../src/report/status.js';
 import { lockState } from '../../src/state/directory.js';
-import { afterwards } from '../support/afterwards.js';
 import { makeCertificate } from '../support/certificate.js';
-import { well } from '../support/scripted-peer.js';
+import { ScriptedPeer, well } from '../support/scripted-peer.js';
 import { Site } from '../support/site.js';
 import { deferred, until } from '../support/wait.js';
 
@@ -166,7 +162,7 @@ describe('a reload of a running daemon', () => {
       'push.concurrency',
       'watch.rescan',
       'folders',
-      'goes on as before',
+      'continues as before',
     ])
       expect(said()).toContain(part);
     const refused = {
@@ -306,30 +302,16 @@ describe('a reload', () => {
   it('reads the trusted certificates again: a renewed one needs no restart', async () => {
     const site = await Site.begin();
     const own = makeCertificate();
-    const front = createServer(own, (request, response) => {
-      const { method = 'GET', headers, url = '/' } = request;
-      const onwards = requestOf(site.peer.url + url, { method, headers }, (answer) => {
-        response.writeHead(answer.statusCode ?? 500, answer.headers);
-        answer.pipe(response);
-      });
-      onwards.on('error', () => response.destroy());
-      request.pipe(onwards);
-    });
-    await new Promise<void>((listening) => front.listen(0, '127.0.0.1', listening));
-    afterwards('test', () => {
-      front.close();
-      front.closeAllConnections();
-    });
+    const front = await ScriptedPeer.start(site.peer.url, { tls: own });
     const ca = site.path('ca.pem');
     writeFileSync(ca, own.cert);
-    const { port } = front.address() as AddressInfo;
-    site.configure({ peer: site.section({ url: `https://127.0.0.1:${port}`, tls: { ca } }) });
+    site.configure({ peer: site.section({ url: front.url, tls: { ca } }) });
     await site.start();
     site.drop('inbox/a.txt');
     await site.confirmed('inbox/a.txt');
     const renewed = makeCertificate();
-    front.setSecureContext(renewed);
-    front.closeAllConnections();
+    front.renewCertificate(renewed);
+    front.breakConnections();
     site.drop('inbox/b.txt');
     const away = async () =>
       (await site.status()).peer.queue?.circuit.reason?.kind === 'unreachable';

@@ -12,9 +12,9 @@ import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it, onTestFailed } from 'vitest';
 import { Running } from '../support/cli.js';
+import { HttpPeer } from '../support/http-peer.js';
 import { compiledProgram } from '../support/program.js';
 import { Random } from '../support/random.js';
-import { serve } from '../support/server.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 
@@ -71,8 +71,8 @@ it(`edits of a person and changes in the peer survive ${KILLS} kills of the mirr
   const random = Random.seeded();
   onTestFailed(() => console.error(`PEERSYNC_TEST_SEED=${random.seed} repeats this`));
   const program = await compiledProgram(resolve(import.meta.dirname, 'editing.ts'));
-  const url = await serve(async (request, response) => {
-    const asked = new URLSearchParams(Buffer.concat(await request.toArray()).toString());
+  const { url } = await HttpPeer.start(({ body }, response) => {
+    const asked = new URLSearchParams(body);
     response.setHeader('content-type', 'application/json').end(answer(asked));
   });
   const directory = temporaryDirectory();

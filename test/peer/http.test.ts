@@ -3,19 +3,11 @@ import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import type { TextSource } from '../../src/peer/form.js';
+import { CREDENTIALS } from '../support/digest.js';
 import { FakeClock } from '../support/fake-clock.js';
+import { HttpPeer, http } from '../support/http-peer.js';
 import { until } from '../support/wait.js';
-import {
-  ACCEPTED,
-  CREDENTIALS,
-  clientOf,
-  http,
-  ITEM,
-  OK,
-  raw,
-  serving,
-  TestServer,
-} from './support.js';
+import { ACCEPTED, clientOf, ITEM, OK, raw, serving } from './support.js';
 
 const HEAD = 'HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n';
 const like = (text: string) => expect.stringContaining(text);
@@ -52,7 +44,7 @@ it('a peer that does not run is unreachable, and nothing was delivered', async (
 
 describe('time limits', () => {
   it('end a connection that is not established', async () => {
-    const server = await TestServer.raw(() => {});
+    const server = await HttpPeer.raw(() => {});
     const client = clientOf(server.url.replace('http:', 'https:'), { timeouts: { connect: 200 } });
     const told = {
       code: 'PEER_TIMEOUT',
@@ -173,7 +165,7 @@ describe('a connection', () => {
     'that %s while the body goes out delivers nothing, and the text is closed',
     async (_, code, end) => {
       const stop = new AbortController();
-      const server = await TestServer.raw((socket) => socket.once('data', () => end(socket, stop)));
+      const server = await HttpPeer.raw((socket) => socket.once('data', () => end(socket, stop)));
       const { state, item } = endless();
       const pushed = clientOf(server.url).push([item], { signal: stop.signal });
       await expect(pushed).rejects.toMatchObject({ code, delivered: 'no' });

@@ -6,9 +6,11 @@ import { Readable } from 'node:stream';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ShareStream } from '../../src/peer/share.js';
+import { CREDENTIALS } from '../support/digest.js';
 import { FakeClock } from '../support/fake-clock.js';
+import { HttpPeer } from '../support/http-peer.js';
 import { until } from '../support/wait.js';
-import { ACCEPTED, CREDENTIALS, clientOf, DigestServer, raw, serving } from './support.js';
+import { ACCEPTED, accepts, clientOf, raw, serving } from './support.js';
 
 const QUERY = { data: 'x' };
 const MIB = 1024 * 1024;
@@ -284,11 +286,11 @@ describe('a reader', () => {
 });
 
 it('a request for a stream is sent again with the credentials that the peer demands', async () => {
-  const server = await DigestServer.start();
+  const server = await HttpPeer.start(accepts, { digest: {} });
   const client = clientOf(server.url, { credentials: CREDENTIALS });
   for (let i = 0; i < 2; i += 1) expect(await client.share(QUERY, reading())).toBe(ACCEPTED);
-  expect(server.log).toEqual(['POST -', 'POST 1', 'POST 2']);
-  expect(server.http.requests.every(({ body }) => body === 'data=x')).toBe(true);
+  expect(server.digest.log).toEqual(['POST -', 'POST 1', 'POST 2']);
+  expect(server.requests.every(({ body }) => body === 'data=x')).toBe(true);
   expect(client.requests).toEqual({ push: 0, peerdoc: 0, other: 3 });
 });
 

@@ -79,7 +79,7 @@ export class Site {
 
   static async begin(parts: Partial<ConfigParts> = {}, life: Life = 'test'): Promise<Site> {
     const peer = await remotePeer();
-    const site = new Site(peer, await ScriptedPeer.start(peer.url, life), life);
+    const site = new Site(peer, await ScriptedPeer.start(peer.url, { life }), life);
     site.configure(parts);
     return site;
   }

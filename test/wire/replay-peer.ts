@@ -1,4 +1,4 @@
-import { onRequest, TestServer } from '../peer/support.js';
+import { HttpPeer, onRequest } from '../support/http-peer.js';
 import { recorded } from './yacy/exchange.js';
 
 /**
@@ -27,7 +27,7 @@ export class ReplayPeer {
 
   static async start(script: Script): Promise<ReplayPeer> {
     const peer = new ReplayPeer();
-    const server = await TestServer.raw((socket) =>
+    const server = await HttpPeer.raw((socket) =>
       onRequest(socket, (request) => {
         const response = peer.#answer(script, request);
         socket.write(response);
