@@ -147,7 +147,7 @@ describe('a reload of a running daemon', () => {
 
   it('changes nothing if the configuration is wrong, and reports all errors', async () => {
     await has('steady');
-    const said = listening();
+    const lines = listening();
     const good = readFileSync(site.config, 'utf8');
     const wrong = {
       ...JSON.parse(good),
@@ -164,7 +164,7 @@ describe('a reload of a running daemon', () => {
       'folders',
       'continues as before',
     ])
-      expect(said()).toContain(part);
+      expect(lines()).toContain(part);
     const refused = {
       code: 'CONFIG_INVALID',
       message: expect.stringContaining('push.concurrency'),
@@ -191,8 +191,8 @@ describe('a reload of a running daemon', () => {
     site.drop('steady/a.txt');
     await site.confirmed('steady/a.txt');
     writeFileSync(site.config, good);
-    const told = (await site.run('status')).stdout;
-    expect(told).toMatch(
+    const output = (await site.run('status')).stdout;
+    expect(output).toMatch(
       /^config +The changed configuration was refused.* errors: .*push\.concurrency/m,
     );
     expect((await site.run('reload')).stdout).toBe('Nothing changed.\n');
@@ -235,7 +235,7 @@ describe('a reload of a running daemon', () => {
     site.drop('hinted/a.txt');
     await has('hinted');
     await site.confirmed('hinted/a.txt');
-    const said = listening();
+    const lines = listening();
     const watch = async () => (await site.status()).folders[0]?.watch?.state;
     await until(async () => (await watch()) === 'watching', 'it watches');
     const lookups = site.proxy.lookups.length;
@@ -253,7 +253,7 @@ describe('a reload of a running daemon', () => {
     await until(() => site.proxy.lookups.length > lookups + 1, 'it is looked up again and again');
     site.drop('hinted/by-rescan.txt');
     await site.confirmed('hinted/by-rescan.txt');
-    expect(said()).toContain('"level":20');
+    expect(lines()).toContain('"level":20');
   });
 
   it('applies added, changed and removed mirrors, and keeps the file of a removed one', async () => {

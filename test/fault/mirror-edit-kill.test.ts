@@ -170,14 +170,14 @@ it(`edits of a person and changes in the peer survive ${KILLS} kills of the mirr
   const added = edits.filter(({ pk }) => pk === '').map(({ value }) => value);
   const twice = added.filter((value) => inPeer.split(`,${value},`).length > 2);
   expect(twice, 'rows that were added twice').toEqual([]);
-  const told = history.filter(({ by }) => by === 'mirror');
-  const notHis = told.filter(
+  const changes = history.filter(({ by }) => by === 'mirror');
+  const notHis = changes.filter(
     ({ column, value }) => column !== undefined && value !== '' && !value.startsWith('m'),
   );
   expect(notHis, 'what others wrote and was put back to something older').toEqual([]);
   const removed = new Set(edits.flatMap(({ pk, column }) => (column === undefined ? [pk] : [])));
-  const notRemoved = told.filter(({ pk, column }) => column === undefined && !removed.has(pk));
+  const notRemoved = changes.filter(({ pk, column }) => column === undefined && !removed.has(pk));
   expect(notRemoved, 'rows that were deleted and nobody removed').toEqual([]);
-  expect(told.length, 'edits reached the peer').toBeGreaterThan(edits.length / 4);
+  expect(changes.length, 'edits reached the peer').toBeGreaterThan(edits.length / 4);
   expect(edits.length).toBeGreaterThan(KILLS);
 }, 600_000);

@@ -101,7 +101,7 @@ describe('mirrored citations', () => {
     folder.knows(url, { sentences: [two, one], citing: [b, a] });
     await folder.once();
     const sentences = [one, { ...two, appearsIn: ['https://a/', 'https://b/'] }];
-    const told = {
+    const expected = {
       url,
       title: 'T',
       sentences,
@@ -109,7 +109,7 @@ describe('mirrored citations', () => {
       similar: [],
       sha256: expect.stringMatching(/^[\da-f]{64}$/),
     };
-    expect(JSON.parse(folder.w.read('citations/inbox/a.txt.json'))).toEqual(told);
+    expect(JSON.parse(folder.w.read('citations/inbox/a.txt.json'))).toEqual(expected);
     folder.knows(url, { sentences: [one, two], citing: [a, b] });
     expect(await folder.once()).toMatchObject({ changed: false });
   });

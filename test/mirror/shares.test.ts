@@ -223,8 +223,11 @@ describe('the kind of an object', () => {
     readonly data?: string;
     readonly accepted?: readonly string[];
   }
-  const check = (content: string, said: string | undefined, { before, data, accepted }: Known) =>
-    checkContent(Buffer.from(content), said, data ?? 'prices.bin', before, accepted ?? []);
+  const check = (
+    content: string,
+    declared: string | undefined,
+    { before, data, accepted }: Known,
+  ) => checkContent(Buffer.from(content), declared, data ?? 'prices.bin', before, accepted ?? []);
 
   it.each([
     ['', 'text/plain', {}, 'SHARE_EMPTY'],
@@ -232,9 +235,9 @@ describe('the kind of an object', () => {
     ['Internal error: no table', 'text/plain', {}, 'SHARE_TYPE'],
     ['{"error":"no such object"}', 'application/json', { data: 'prices.csv' }, 'SHARE_TYPE'],
     ['Internal error: no table', 'text/plain', was('image/png'), 'SHARE_TYPE'],
-  ])('refuses %j (%s) after %j until a person accepts it', (content, said, more, condition) => {
-    expect(check(content, said, more)).toMatchObject({ condition });
-    expect(check(content, said, { ...more, accepted: [condition] })).toHaveProperty('type');
+  ])('refuses %j (%s) after %j until a person accepts it', (content, declared, more, condition) => {
+    expect(check(content, declared, more)).toMatchObject({ condition });
+    expect(check(content, declared, { ...more, accepted: [condition] })).toHaveProperty('type');
   });
 
   it.each([
@@ -248,8 +251,8 @@ describe('the kind of an object', () => {
     ['{"a":1}', 'text/plain', was('text/plain', 0), 'application/json'],
     ['{"a":1}', undefined, { data: 'prices.json' }, 'application/json'],
     ['', 'text/html', { ...was('text/csv'), accepted: ['SHARE_EMPTY', 'SHARE_HTML'] }, 'text/csv'],
-  ])('takes %j (%s) after %j', (content, said, more, type) => {
-    expect(check(content, said, more)).toEqual({ type });
+  ])('takes %j (%s) after %j', (content, declared, more, type) => {
+    expect(check(content, declared, more)).toEqual({ type });
   });
 });
 

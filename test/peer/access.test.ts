@@ -162,19 +162,19 @@ describe('Basic over http to another machine', () => {
   it('is not used unless the option allows it, which takes effect at once', async () => {
     const server = await HttpPeer.start(basic);
     const client = clientOf(elsewhere(server), { credentials: CREDENTIALS });
-    const told = {
+    const expected = {
       ...WEAK,
       message: expect.stringContaining('in plain text (Basic over http, 401); it was not sent'),
       hint: expect.stringContaining('peer.auth.allowBasic'),
     };
     for (let times = 0; times < 2; times += 1)
-      await expect(client.push([ITEM])).rejects.toMatchObject(told);
+      await expect(client.push([ITEM])).rejects.toMatchObject(expected);
     expect(isShownTo(server)).toBe(false);
     client.allowBasic(true);
     expect(await client.push([ITEM])).toMatchObject(OK);
     client.allowBasic(false);
     const before = server.requests.length;
-    await expect(client.push([ITEM])).rejects.toMatchObject(told);
+    await expect(client.push([ITEM])).rejects.toMatchObject(expected);
     expect(isShownTo({ requests: server.requests.slice(before) } as HttpPeer)).toBe(false);
     const allowed = clientOf(elsewhere(server), { credentials: CREDENTIALS, allowBasic: true });
     expect(await allowed.push([ITEM])).toMatchObject(OK);
@@ -223,13 +223,13 @@ describe('the file that records the schemes', () => {
     async (content) => {
       const { accessFile, client, server, way } = await between();
       writeFileSync(accessFile, content);
-      const said: string[] = [];
-      const log = loggerTo(said);
+      const logged: string[] = [];
+      const log = loggerTo(logged);
       expect(await client({ log }).push([ITEM])).toMatchObject(OK);
       const warned = content.startsWith('{')
         ? []
         : [expect.stringMatching(/^warn: .*peer-access.json.*cannot be read/)];
-      expect(said).toEqual(warned);
+      expect(logged).toEqual(warned);
       way.strips = true;
       await expect(client().push([ITEM])).rejects.toMatchObject(WEAK);
       expect(JSON.parse(readFileSync(accessFile, 'utf8'))).toMatchObject({
@@ -250,15 +250,15 @@ describe('the file that records the schemes', () => {
 
   it('leads to one warning if it cannot be written, and the client remembers on its own', async () => {
     const { accessFile, client, server, way } = await between();
-    const said: string[] = [];
+    const logged: string[] = [];
     // A file cannot be renamed over a directory.
     const path = join(accessFile, '..');
-    const asking = client({ accessFile: path, log: loggerTo(said) });
+    const asking = client({ accessFile: path, log: loggerTo(logged) });
     await asking.push([ITEM]);
     way.strips = true;
     await expect(asking.push([ITEM])).rejects.toMatchObject(WEAK);
     expect(isShownTo(server)).toBe(false);
-    expect(said).toHaveLength(1);
+    expect(logged).toHaveLength(1);
     expect(readdirSync(path)).toEqual([]);
   });
 

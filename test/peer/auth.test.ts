@@ -236,8 +236,11 @@ describe('a request that authenticates before a push', () => {
     const { client } = await known((_, response, n) =>
       n === 0 ? response.destroy() : response.writeHead(503, { 'retry-after': '5' }).end(),
     );
-    for (const told of [{ code: 'PEER_UNREACHABLE' }, { code: 'PEER_BUSY', retryAfterMs: 5_000 }])
-      await expect(client.push([ITEM])).rejects.toMatchObject({ ...told, delivered: 'no' });
+    for (const failure of [
+      { code: 'PEER_UNREACHABLE' },
+      { code: 'PEER_BUSY', retryAfterMs: 5_000 },
+    ])
+      await expect(client.push([ITEM])).rejects.toMatchObject({ ...failure, delivered: 'no' });
     expect(client.requests).toMatchObject({ push: 0, other: 2 });
   });
 
@@ -245,10 +248,10 @@ describe('a request that authenticates before a push', () => {
     const { server, client } = await known(() => {});
     const stop = new AbortController();
     const failed = client.push([ITEM], { signal: stop.signal });
-    const told = expect(failed).rejects.toMatchObject({ code: 'PEER_ABORTED', delivered: 'no' });
+    const aborted = expect(failed).rejects.toMatchObject({ code: 'PEER_ABORTED', delivered: 'no' });
     await until(() => server.requests.length === 1, 'introduced');
     stop.abort();
-    await told;
+    await aborted;
   });
 
   it('does not count if the credentials are replaced meanwhile', async () => {

@@ -46,13 +46,13 @@ describe('time limits', () => {
   it('end a connection that is not established', async () => {
     const server = await HttpPeer.raw(() => {});
     const client = clientOf(server.url.replace('http:', 'https:'), { timeouts: { connect: 200 } });
-    const told = {
+    const expected = {
       code: 'PEER_TIMEOUT',
       exitCode: 4,
       delivered: 'no',
       message: like('after 200 ms'),
     };
-    await expect(client.push([ITEM])).rejects.toMatchObject(told);
+    await expect(client.push([ITEM])).rejects.toMatchObject(expected);
   });
 
   it.each([
@@ -77,8 +77,8 @@ describe('time limits', () => {
       clock,
       timeouts,
     });
-    const told = { code: 'PEER_TIMEOUT', delivered, message: like(`did not give ${words}`) };
-    const failed = expect(client.push([ITEM])).rejects.toMatchObject(told);
+    const expected = { code: 'PEER_TIMEOUT', delivered, message: like(`did not give ${words}`) };
+    const failed = expect(client.push([ITEM])).rejects.toMatchObject(expected);
     await until(() => (server.sockets[0]?.bytesWritten ?? 0) > 0, 'asked');
     await until(async () => {
       if (begin === HEAD) server.sockets[0]?.write('x');
@@ -148,8 +148,8 @@ describe('a connection', () => {
       const pushes = async () => {
         for (const item of [{ ...ITEM, data }, ITEM]) expect(await client.push([item])).toEqual(OK);
       };
-      const told = { code: 'PEER_UNREACHABLE', delivered, message: like(words) };
-      await expect(pushes()).rejects.toMatchObject(told);
+      const expected = { code: 'PEER_UNREACHABLE', delivered, message: like(words) };
+      await expect(pushes()).rejects.toMatchObject(expected);
       expect(server.connections).toBe(1);
     },
   );
@@ -301,9 +301,9 @@ it('every kind of request ends when it is aborted', async () => {
     client.search({ words: 'gulls', limit: 1 }, stop),
     client.share({ data: 'x' }, async () => 'read', stop),
   ];
-  const told = asked.map((each) => expect(each).rejects.toMatchObject({ code: 'PEER_ABORTED' }));
+  const aborted = asked.map((each) => expect(each).rejects.toMatchObject({ code: 'PEER_ABORTED' }));
   stop.abort();
-  await Promise.all(told);
+  await Promise.all(aborted);
 });
 
 describe('a status', () => {
@@ -323,8 +323,8 @@ describe('a status', () => {
     );
     for (const status of statuses) {
       const message = like(status === 401 ? 'none is configured' : '');
-      const told = { code, status, delivered: 'yes', message };
-      await expect(client.push([ITEM])).rejects.toMatchObject(told);
+      const expected = { code, status, delivered: 'yes', message };
+      await expect(client.push([ITEM])).rejects.toMatchObject(expected);
     }
   });
 

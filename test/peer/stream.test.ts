@@ -138,8 +138,8 @@ describe('an incomplete answer', () => {
     const read: string[] = [];
     const reader = reading((piece) => read.push(piece) && server.sockets.forEach(stop));
     const firstBytes = expect.stringContaining('half of it');
-    const told = { code: 'PEER_ANSWER', status: 200, delivered: 'yes', firstBytes };
-    await expect(client.share(QUERY, reader)).rejects.toMatchObject(told);
+    const expected = { code: 'PEER_ANSWER', status: 200, delivered: 'yes', firstBytes };
+    await expect(client.share(QUERY, reader)).rejects.toMatchObject(expected);
     expect(read).toEqual(['half of it']);
     await until(() => server.open === 0, 'the connection was ended');
   });
@@ -408,10 +408,10 @@ describe('shared files of YaCy', () => {
   it('have no names that lead out of the directory', async () => {
     const { server, client } = await sharing({});
     for (const data of ['', '../x', 'a//b', 'a/./b']) {
-      const told = { code: 'PEER_NAME', exitCode: 2, delivered: 'no' };
+      const expected = { code: 'PEER_NAME', exitCode: 2, delivered: 'no' };
       const message = expect.stringContaining(JSON.stringify(data));
       await expect(client.share({ data }, async () => 0)).rejects.toMatchObject({
-        ...told,
+        ...expected,
         message,
       });
     }

@@ -341,7 +341,7 @@ export class Daemon extends Running {
    * The lines after the start that are not about confirmed files: `warn: the sentence`. Lines about
    * a busy machine are left out.
    */
-  get said(): string[] {
+  get logged(): string[] {
     return this.lines
       .filter(({ level, lateMs }) => level >= 30 && lateMs === undefined)
       .filter(({ event, of }) => !['confirmed', 'watching', 'peer'].includes(of ?? event ?? ''))
@@ -350,7 +350,7 @@ export class Daemon extends Running {
 
   async confirms(count: number): Promise<void> {
     await until(() => this.confirmed === count, `${count} confirmed`).catch((error: unknown) => {
-      throw new Error(`${error}, but ${this.confirmed}\n${this.said.join('\n')}`);
+      throw new Error(`${error}, but ${this.confirmed}\n${this.logged.join('\n')}`);
     });
   }
 }

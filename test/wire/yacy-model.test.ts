@@ -369,8 +369,8 @@ describe('a deletion', () => {
       'No Entry for URL hash AAAAAAAAAAAA; nothing deleted.',
       false,
     ],
-  ])('%s', async (name, fields, said, gone) => {
-    expect(name === 'no token' ? await peer.delete(byUrl) : await remove(fields)).toBe(said);
+  ])('%s', async (name, fields, status, gone) => {
+    expect(name === 'no token' ? await peer.delete(byUrl) : await remove(fields)).toBe(status);
     expect(shownAfter(later)).toBe(!gone);
   });
 
