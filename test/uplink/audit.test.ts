@@ -9,47 +9,28 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { type Clock, systemClock } from '../../src/lib/clock.js';
-import { silentLogger } from '../../src/lib/logger.js';
 import { removing } from '../../src/state/entry.js';
 import { Audit } from '../../src/uplink/audit.js';
 import { repairAuditProgress } from '../../src/uplink/repair-audit.js';
-import type { VerifyDeps } from '../../src/uplink/verify.js';
 import { afterwards } from '../support/afterwards.js';
 import { unreachable } from '../support/fake-peer.js';
-import { QUICK, type UplinkWorld } from '../support/uplink-world.js';
+import type { UplinkWorld } from '../support/uplink-world.js';
 import { world } from '../support/world.js';
+import { verifyDeps } from './verify-setup.js';
 
 const WEEK_MS = 7 * 86_400_000;
-
-/** A clock whose waits end with the next turn of the event loop. */
-const impatient: Clock = Object.assign(Object.create(systemClock), {
-  sleep: () => new Promise<void>((resolve) => setImmediate(resolve)),
-});
 
 /**
  * Starts an audit of the world. The end of the test stops it.
  * @param look called before each look-up; may throw
  */
 function audited(w: UplinkWorld, everyMs = WEEK_MS, look: (url: string) => unknown = () => {}) {
-  const deps = {
-    state: w.state,
-    queue: {
-      run: (_: string, work: (signal: AbortSignal) => unknown) =>
-        work(new AbortController().signal),
-    },
-    peer: {
-      peerdoc: async ({ url }: { readonly url: string }) => {
-        await look(url);
-        return await w.peer.peerdoc({ url });
-      },
-    },
-    dialect: w.dialect,
-    settings: QUICK,
-    clock: impatient,
-    log: silentLogger,
-  } as unknown as VerifyDeps;
-  const audit = new Audit(deps);
+  const audit = new Audit(
+    verifyDeps(w, async (url) => {
+      await look(url);
+      return await w.peer.peerdoc({ url });
+    }),
+  );
   audit.start(everyMs, (error) => {
     w.failure = error;
   });

@@ -2,18 +2,15 @@ import { unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { type Clock, systemClock } from '../../src/lib/clock.js';
-import { silentLogger } from '../../src/lib/logger.js';
 import { DIALECTS } from '../../src/peer/dialects/dialects.js';
 import { PeerError } from '../../src/peer/errors.js';
-import type { Peerdoc } from '../../src/peer/peerdoc.js';
 import { type ConfirmedItem, removing } from '../../src/state/entry.js';
 import { Audit } from '../../src/uplink/audit.js';
-import { type VerifyDeps, type VerifyOptions, verify } from '../../src/uplink/verify.js';
+import { type VerifyOptions, verify } from '../../src/uplink/verify.js';
 import { unreachable } from '../support/fake-peer.js';
-import { QUICK, type UplinkWorld } from '../support/uplink-world.js';
+import type { UplinkWorld } from '../support/uplink-world.js';
 import { world } from '../support/world.js';
-
-type LookUp = (url: string) => Promise<Peerdoc | undefined>;
+import { impatient, type LookUpFunction, verifyDeps } from './verify-setup.js';
 
 /** Starts a world with so many confirmed files. */
 async function confirmedWorld(files: number): Promise<UplinkWorld> {
@@ -23,32 +20,9 @@ async function confirmedWorld(files: number): Promise<UplinkWorld> {
   return w;
 }
 
-/** A clock whose waits end at once. */
-const impatient: Clock = Object.assign(Object.create(systemClock), { sleep: async () => {} });
-
-/** The dependencies of `verify` and the audit, with this function for look-ups. */
-function depsOf(
-  w: UplinkWorld,
-  lookUp: LookUp = (url) => w.peer.peerdoc({ url }),
-  clock = impatient,
-): VerifyDeps {
-  return {
-    state: w.state,
-    queue: {
-      run: (_: string, work: (signal: AbortSignal) => unknown) =>
-        work(new AbortController().signal),
-    },
-    peer: { peerdoc: ({ url }: { url: string }) => lookUp(url) },
-    dialect: w.dialect,
-    settings: QUICK,
-    clock,
-    log: silentLogger,
-  } as unknown as VerifyDeps;
-}
-
 /** Look-ups with an unusable answer for one URL. */
 const unusableFor =
-  (w: UplinkWorld, bad: string): LookUp =>
+  (w: UplinkWorld, bad: string): LookUpFunction =>
   (url) =>
     url === bad
       ? Promise.reject(
@@ -59,13 +33,13 @@ const unusableFor =
 function verifying(
   w: UplinkWorld,
   options: Partial<VerifyOptions> = {},
-  lookUp?: LookUp,
+  lookUp?: LookUpFunction,
   clock?: Clock,
 ) {
   const items = [...w.state.entries.all()].filter(
     (entry): entry is ConfirmedItem => entry.status === 'confirmed',
   );
-  return verify(items, depsOf(w, lookUp, clock), {
+  return verify(items, verifyDeps(w, lookUp, clock), {
     lane: 'interactive',
     repair: false,
     ...options,
@@ -181,7 +155,7 @@ describe('verify', () => {
       await w.until(() => w.statusOf('f0') === 'removed', 'removed');
       w.dialect.current = DIALECTS.yacy;
       w.peer.documents.set(url, { text: 'content 0', collection, loadDate: 0 });
-      const audit = new Audit(depsOf(w, undefined, systemClock));
+      const audit = new Audit(verifyDeps(w, undefined, systemClock));
       audit.start(200, (error) => {
         w.failure = error;
       });
@@ -214,7 +188,7 @@ it('the audit looks each item up once in each period and has lost ones pushed ag
   };
   const look = unusableFor(w, bad);
   const audit = new Audit(
-    depsOf(
+    verifyDeps(
       w,
       (url) => {
         looked.set(url, (looked.get(url) ?? 0) + 1);
