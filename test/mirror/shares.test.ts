@@ -215,7 +215,7 @@ describe('accepting', () => {
   });
 });
 
-describe('the kind of an object', () => {
+describe('the check of the kind of an object', () => {
   const was = (type: string, bytes = 4) => ({ before: { type, bytes } });
   /** The type and size before, the name in the peer, and what is accepted. */
   interface Known {
@@ -317,7 +317,7 @@ it.each(['everything stops', 'nobody waits for them any more', 'one ends as the 
   },
 );
 
-describe('a pattern', () => {
+describe('a pattern over what the peer lists', () => {
   /** The peer lists `a` and `b`, as shared objects and as tables. */
   async function patterned(kind = 'shares') {
     const peer = new FakePeer();

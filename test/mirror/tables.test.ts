@@ -241,7 +241,7 @@ describe('a valid answer with less than the whole table', () => {
   });
 });
 
-it('a condition names the lost columns, and only wanted ones count', async () => {
+it('the condition about lost columns names them, and counts only the configured ones', async () => {
   const { peer, w, once } = await fruit();
   peer.table('fruit', { k1: { colour: 'red' } });
   expect((await once()).condition?.message).toContain('"name", "price"');
@@ -397,7 +397,7 @@ describe('an edited table', () => {
   });
 });
 
-describe('a pattern', () => {
+describe('a pattern over tables', () => {
   const TABLES = {
     'price-a': { k: { a: '1' } },
     'price-b': { k: { b: '1' } },

@@ -43,7 +43,11 @@ type Outcome = Omit<Partial<MirrorRecord>, 'kind'> & {
   readonly changed?: boolean;
 };
 
-/** The two-way table `T` of a fake peer, and its file. Runs need no scheduler, and can crash. */
+/**
+ * The two-way table `T` of a fake peer, and its file. It is apart from the world of all mirrors
+ * because its tests play thousands of edits, runs and crashes: a run needs no scheduler, no queue
+ * and no state, and can crash at each of its steps.
+ */
 export class TwoWayWorld {
   readonly peer = new FakePeer();
   /** The rows of the peer. */

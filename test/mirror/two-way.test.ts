@@ -184,7 +184,7 @@ describe('a two-way table', () => {
     expect(sent).toBe(2_500);
   });
 
-  it('wants a run after each change of its file', async () => {
+  it('is merged after each change of its file, and not without one', async () => {
     const world = await twoWayWorld();
     const looksEdited = () => world.table.wantsRun();
     expect(await looksEdited()).toBe(false);
@@ -482,8 +482,8 @@ describe('a file that is being written', () => {
   });
 });
 
-describe('after an interrupted run', () => {
-  it('that was stopped, edits reach the peer', async () => {
+describe('a two-way table whose last run was interrupted', () => {
+  it('by a stop pushes the edits in its next run', async () => {
     const world = await twoWayWorld();
     world.remote.set('k1', { a: 'p', b: '2' });
     const stopping = new AbortController();
@@ -497,7 +497,7 @@ describe('after an interrupted run', () => {
     expect(world.theirs()).toEqual(rowsOf('k1 a=p b=2; k2 a=m b=4'));
   });
 
-  it('with an error of the peer, the file is as it was, and the next run goes on', async () => {
+  it('by an error of the peer leaves the file as it was, and continues in its next run', async () => {
     const world = await twoWayWorld();
     world.save(world.rows().map((row) => ({ ...row, a: 'm' })));
     const edited = world.text();
@@ -512,7 +512,7 @@ describe('after an interrupted run', () => {
   });
 });
 
-describe('without a base', () => {
+describe('a two-way table whose base is missing', () => {
   it.each([
     ['is gone', (path: string) => rmSync(path)],
     [
@@ -520,7 +520,7 @@ describe('without a base', () => {
       (path: string) => writeFileSync(path, readFileSync(path, 'utf8').replace('"3"', '"9"')),
     ],
     ['is cut off', (path: string) => truncateSync(path, statSync(path).size - 10)],
-  ])('that %s nothing is pushed, and the file is saved as a conflict file', async (_, spoil) => {
+  ])('because it %s pushes nothing, and saves the file as a conflict file', async (_, spoil) => {
     const world = await twoWayWorld();
     world.save([
       { pk: 'k1', a: 'm', b: '2' },
@@ -535,14 +535,14 @@ describe('without a base', () => {
     expect([world.conflictTexts(), world.conflicts()]).toEqual([[edited], ['k1 a', 'new']]);
   });
 
-  it('an unedited file follows the peer', async () => {
+  it('follows the peer if its file is unedited', async () => {
     const world = await twoWayWorld();
     rmSync(world.bases, { recursive: true });
     await world.play('peer k1 a=p');
     expect([world.content(), world.conflictFiles()]).toEqual([world.theirs(), []]);
   });
 
-  it('that can be written nothing is written, and leftovers of a killed process are removed', async () => {
+  it('writes nothing if no base can be written, and removes what a killed process left', async () => {
     const world = await twoWayWorld();
     const [base = ''] = readdirSync(world.bases);
     for (const name of [`${base}.next.tmp`, 'other.tmp'])
@@ -557,7 +557,7 @@ describe('without a base', () => {
   });
 });
 
-describe('a table that is gone, accepted', () => {
+describe('a two-way table that a person accepts to be gone', () => {
   it('loses its file and its base, and an edit is left as a conflict file', async () => {
     const world = await twoWayWorld();
     await world.play('peer k2 b=p · run');

@@ -116,7 +116,7 @@ function jsonBody(value: unknown): Body {
 /** The number of look-ups that still show a document after its removal. */
 const SHOWN_AFTER_REMOVAL = 2;
 
-/** A peer that speaks the toy dialect. */
+/** A peer that speaks the toy dialect, and so has an API of its own. */
 class ToyPeer {
   readonly documents = new Map<string, { collection: string; text: Buffer; looks: number }>();
   /** The requests and the statuses of their answers. */

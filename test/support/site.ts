@@ -52,9 +52,10 @@ export function remotePeer(): Promise<PeerProcess> {
 }
 
 /**
- * The world of a program: a directory with folders and a configuration that a test rewrites, a
- * scripted peer before the real one, and daemons one after the other. Files are named
- * `FOLDER/PATH`, by the directory that they are in.
+ * The world of whole programs: a directory with folders and a configuration that a test rewrites, a
+ * scripted peer before the real one, and daemons one after the other. It is apart from `world`
+ * because nothing in it runs in the process of the test. Files are named `FOLDER/PATH`, by the
+ * directory that they are in.
  */
 export class Site {
   readonly directory: string;

@@ -130,12 +130,12 @@ const SENT: readonly (readonly [string, Ask, readonly string[]])[] = [
   ],
 ];
 
-describe('a server that only records sees', () => {
+describe('the client sends', () => {
   it.each(SENT)('%s', async (_, ask, expected) => {
     expect(await sentFor(ask)).toEqual(expected);
   });
 
-  it('each byte of a push, and nothing else', async () => {
+  it('each byte of a push as the specification has it, and nothing else', async () => {
     const requests: string[] = [];
     const { server, client } = await raw((socket, request) => {
       requests.push(request);
@@ -156,7 +156,7 @@ describe('a server that only records sees', () => {
     ]);
   });
 
-  it('an address below the base URL', async () => {
+  it('requests below the path of the base URL', async () => {
     const server = await HttpPeer.start((_, response) => response.end(NOTHING));
     const client = clientOf(`${server.url}/peer/`);
     await client.tables.list();

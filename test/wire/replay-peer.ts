@@ -19,7 +19,8 @@ export interface Replayed {
 
 /**
  * A peer that answers with what a YaCy 1.92 once answered, byte for byte; with its 404 to
- * everything else.
+ * everything else. It is apart from the fake peers because its answers are measured: no test
+ * scripts them.
  */
 export class ReplayPeer {
   readonly requests: Replayed[] = [];
