@@ -26,8 +26,8 @@ import { until } from '../support/wait.js';
 
 let contenderProgram: string;
 
-const held = (holder: Holder) => new Error(describeHolder(holder));
-const take = (path: string, clock = systemClock) => takeLock(path, clock, held);
+const heldByAnother = (holder: Holder) => new Error(describeHolder(holder));
+const take = (path: string, clock = systemClock) => takeLock(path, clock, heldByAnother);
 const freshPath = () => join(temporaryDirectory(), 'lock');
 /** Returns the names of the files beside the lock, except the socket of its holder. */
 function around(path: string): string[] {

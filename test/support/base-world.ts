@@ -11,7 +11,7 @@ import { loggerTo } from './logger.js';
 import { temporaryDirectory } from './temp.js';
 import { until } from './wait.js';
 
-/** For requests that end while the world stops, in ms. */
+/** Time for running requests to end when the world stops, in ms. */
 const GRACE_MS = 100;
 
 export interface BaseOptions {

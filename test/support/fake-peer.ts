@@ -25,8 +25,8 @@ export type Cells = Readonly<Record<string, string>>;
 export type Rows = Readonly<Record<string, Cells>>;
 
 /**
- * What the fake peer does with a push of these URLs: it throws, answers in its own way, or returns
- * undefined to take the documents.
+ * Handles a push of these URLs: it throws, answers in its own way, or returns undefined, and then
+ * the documents are taken.
  */
 export type PushBehaviour = (
   urls: readonly string[],
