@@ -1,15 +1,13 @@
 #!/usr/bin/env node
 import yargs from 'yargs';
 import { hideBin } from 'yargs/helpers';
-import { ABOUT, commandsFor, EXIT_WORDS, FIRST_EXAMPLES } from './commands/commands.js';
-import {
-  asOptions,
-  print,
-  reportError,
-  usualConfig,
-  withGlobalOptions,
-  wrongUsage,
-} from './commands/context.js';
+import { ABOUT, EXIT_WORDS, FIRST_EXAMPLES } from './cli/about.js';
+import { asOptions } from './cli/arguments.js';
+import { withGlobalOptions } from './cli/command.js';
+import { usualConfig } from './cli/global-options.js';
+import { print, reportError } from './cli/output.js';
+import { wrongUsage } from './cli/usage.js';
+import { commandsFor, completesOf } from './commands/commands.js';
 import { EXIT } from './lib/errors.js';
 
 // A reader that closes the pipe (`peersync list | head`) is not an error.
@@ -18,7 +16,7 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   throw error;
 });
 
-/** Returns the arguments before `--`, behind which there are no options. */
+/** Returns the arguments before `--`, which may be options. */
 function optionsOf(args: readonly string[]): readonly string[] {
   const end = args.indexOf('--');
   return end === -1 ? args : args.slice(0, end);
@@ -58,7 +56,11 @@ try {
   if (optionsOf(args).includes('--no-color')) process.env.NO_COLOR = '1';
   const completions =
     args[0] === '--get-yargs-completions'
-      ? await (await import('./commands/setup.js')).completionsFor(args, process.env)
+      ? await (await import('./commands/completion.js')).completionsFor(
+          args,
+          process.env,
+          completesOf,
+        )
       : undefined;
   if (completions === undefined) await commandLine(asOptions(args));
   else for (const completion of completions) print(completion);

@@ -86,7 +86,7 @@ async function serve(starter: string | undefined): Promise<void> {
   // rejects as well.
   process.on('unhandledRejection', () => {});
   const { packDocument, unreadableDocument } = await import('./uplink/documents.js');
-  await import('./content/readers/readers.js');
+  await import('./content/readers/registry.js');
   const write = (header: object, body?: Uint8Array) => {
     for (const piece of frame(header, body)) process.stdout.write(piece);
   };

@@ -4,15 +4,15 @@ import type { PushItem } from '../peer/push.js';
 import type { UplinkPeer } from '../uplink/deps.js';
 
 /**
- * Finds out in a moment which addresses the peer drops for the reach of its network: those of an
- * origin whose document it does not take, while it takes one of the other reach. Where none of the
- * documents has the other reach, one more is pushed at `probeUrl`.
+ * Finds out which addresses the peer drops because of the reach of its network. It compares
+ * documents of the two reaches: an origin is dropped if its document is refused while one of the
+ * other reach is accepted. If no document has the other reach, one more is pushed at `probeUrl`.
  *
- * A YaCy answers a synchronous push when it has indexed the document, and with an error (500) to
- * one that its network does not take (measured, 1.92). The answer decides alone: a look-up may come
- * too late for the moment in which a new document is shown.
+ * A YaCy answers a synchronous push after it has indexed the document, and with an error (500) if
+ * its network does not take it (measured, 1.92). Only that answer counts: a look-up may come too
+ * late for the moment in which a new document is shown.
  *
- * @returns the origins that are dropped; what cannot be told is not among them
+ * @returns the origins that are dropped; undecidable ones are not among them
  */
 export async function droppedOrigins(
   peer: UplinkPeer,

@@ -2,7 +2,7 @@ import { strToU8, zipSync } from 'fflate';
 import { escapeText } from '../lib/markup.js';
 
 /**
- * Tiny documents of several formats, which programs and the parsers of peers read. Each says some
+ * Tiny documents in several formats that programs and the parsers of peers read. Each contains some
  * lines of ASCII.
  */
 
@@ -69,7 +69,10 @@ export function mailOf(lines: readonly string[]): Uint8Array {
   return Buffer.from([...head, '', ...lines, ''].join('\r\n'));
 }
 
-/** @param main the part that the package is about, and `type` what that is */
+/**
+ * @param main the main part of the package
+ * @param type the content type of that part
+ */
 function packageOf(
   main: string,
   type: string,

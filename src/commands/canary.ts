@@ -1,10 +1,14 @@
 import { mkdtemp, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { consent, type Prompt } from '../cli/consent.js';
+import { isThere } from '../cli/global-options.js';
+import { counted, safe } from '../cli/text.js';
+import { UsageError } from '../cli/usage.js';
 import type { Config } from '../config/config.js';
 import { normaliseBase } from '../config/url.js';
 import { systemClock } from '../lib/clock.js';
-import { type ExitCode, PeersyncError } from '../lib/errors.js';
+import { PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { quoted, shellWord } from '../lib/text.js';
 import { durationText } from '../lib/units.js';
@@ -17,7 +21,7 @@ import type { Sent } from '../state/entry.js';
 import type { UplinkPeer } from '../uplink/deps.js';
 import { droppedOrigins, originOf } from './address-probe.js';
 import { mailOf, pdfOf, sheetOf, wordOf } from './canary-documents.js';
-import { isThere, UsageError } from './context.js';
+import type { Finding } from './finding.js';
 import {
   type Outcome,
   OwnUplink,
@@ -26,21 +30,19 @@ import {
 } from './own-uplink.js';
 import { withPeer } from './peer.js';
 import { type ReadFile, readTarget } from './push.js';
-import { type Asked, consent } from './terminal.js';
-import { counted, safe } from './text.js';
 
 /**
- * Pushes canaries to the configured peer, once somebody agreed, and removes them again where the
- * peer can do that.
+ * Pushes canaries to the configured peer after a person agreed, and removes them again if the peer
+ * can do that.
  *
- * @throws UsageError for a URL that is none, or that is the document of a file of a folder
- * @throws PeersyncError NOT_CONFIRMED, STOPPED, and what finding out the dialect throws
+ * @throws UsageError for a URL that is invalid, or that is the document of a file of a folder
+ * @throws PeersyncError NOT_CONFIRMED, STOPPED, and the errors of detecting the dialect
  */
 export async function checkCanary(
   config: Config,
   how: { readonly url: string | undefined; readonly yes: boolean; readonly timeoutMs: number },
   log: Logger,
-  asked: Asked,
+  prompt: Prompt,
 ): Promise<CanaryReport> {
   const { folders } = config;
   const base =
@@ -68,31 +70,31 @@ export async function checkCanary(
       const more =
         probe === undefined ? '' : `  ${probe} (only where the peer takes none of these)\n`;
       const what = counted(plan.length, 'tiny document');
-      // Its answer says whether it is an embedded peer.
+      // The answer shows whether it is an embedded peer.
       if (client.isEmbedded === undefined) await client.ping({ signal });
       const begin = canRemove(client, dialectNamed(client.dialect ?? 'standard'))
         ? `${what} will be pushed, and removed again:`
         : `${what} will stay in the index, for this peer has no way to remove any:`;
-      if (asked.isTerminal) asked.output.write(`${begin}\n${urls}${more}`);
-      await consent('Push them? Type "yes": ', 'yes', asked, signal, 'Nothing was pushed');
+      if (prompt.isTerminal) prompt.output.write(`${begin}\n${urls}${more}`);
+      await consent('Push them? Type "yes": ', 'yes', prompt, signal, 'Nothing was pushed');
     }
     return pushCanaries(client, plan, { config, timeoutMs: how.timeoutMs, log, signal });
   });
 }
 
-/** The requests that a canary sends; `PeerClient` is one implementation. */
+/** The requests that canaries need. `PeerClient` has them. */
 export type CanaryPeer = UplinkPeer &
   Pick<PeerClient, 'dialect' | 'detect' | 'citation' | 'isEmbedded'>;
 
 const COLLECTION = 'peersync-canary';
-/** Age of a canary's file, in ms: its last modification must differ from the time of its push. */
+/** The age of a canary's last change, in ms. It differs from the time of the push. */
 const AGE_MS = 3_600_000;
 
 /**
- * Pushes canaries as the daemon would, waits until the peer shows them, looks at what it shows, and
- * removes them where it can.
+ * Pushes canaries as the daemon would, waits until the peer shows them, examines them, and removes
+ * them if it can.
  *
- * @throws PeersyncError when the peer's dialect cannot be found out, or `signal` aborted
+ * @throws PeersyncError if the dialect of the peer cannot be detected, or `signal` aborted
  */
 export async function pushCanaries(
   client: CanaryPeer,
@@ -164,13 +166,14 @@ function wordsOfVersion(doc: Peerdoc | undefined, sent: Sent | undefined): numbe
 }
 
 /**
- * Whether the peer removes documents; of others they stay, or leave an empty one in their place.
+ * Returns whether the peer removes documents. Other peers keep them, or an empty one in their
+ * place.
  */
 function canRemove({ isEmbedded }: Pick<CanaryPeer, 'isEmbedded'>, dialect: Dialect): boolean {
   return isEmbedded === true || dialect.removesDocuments;
 }
 
-/** Removes the canaries from a peer that can do it, and says which of them stay. */
+/** Removes the canaries if the peer can do it, and reports those that stay. */
 async function cleanUp(
   client: CanaryPeer,
   uplink: OwnUplink,
@@ -215,8 +218,8 @@ function wordsOf(outcome: RemovalOutcome): string {
 }
 
 /**
- * The documents whose addresses the peer drops, by their number in the plan, and in which words
- * that is told.
+ * Returns the documents whose addresses the peer drops, by their number in the plan, and a text
+ * about them.
  */
 async function droppedBy(
   client: CanaryPeer,
@@ -260,7 +263,7 @@ const ADDRESS = 'It shows whether this peer takes documents with an address such
 const GULLS_LOOK = { ascii: 'Gulls sleep on one leg', whole: 'Gulls sleep on one leg' };
 const GREETINGS_LOOK = { ascii: 'Greetings from afar', whole: 'Grüße aus Łódź und Kraków' };
 
-/** The functions that make a document of lines, by its kind; other kinds are text. */
+/** The functions that make a document of lines, by its kind. Other kinds are text. */
 const DOCUMENTS: Readonly<Record<string, (lines: readonly string[]) => Uint8Array>> = {
   PDF: pdfOf,
   Word: wordOf,
@@ -277,7 +280,7 @@ export function canaryPlan(
   folders: readonly { readonly name: string; readonly url: string }[],
   now: number,
 ) {
-  // The stamp distinguishes this canary from an earlier one.
+  // The stamp tells this canary from an earlier one.
   const stamp = new Date(now).toISOString();
   const canary = (what: string, url: string, text: string, sentence = GULLS_LOOK) => {
     const lines = [
@@ -293,7 +296,7 @@ export function canaryPlan(
       kind: 'canary' as 'canary' | 'address',
       /** Whose addresses it has. */
       folders: [] as readonly string[],
-      /** The ASCII part of one of its sentences, and a longer part of the same sentence. */
+      /** A part of a sentence in ASCII, and the rest of that sentence. */
       sentence,
       what,
       name,
@@ -320,17 +323,7 @@ export function canaryPlan(
   ];
 }
 
-/** One thing that was checked. */
-export interface Finding {
-  readonly check: string;
-  readonly ok: boolean;
-  readonly message: string;
-  readonly hint?: string;
-  /** The exit code that this finding alone would lead to. */
-  readonly exitCode?: ExitCode;
-}
-
-/** The behaviour of the peer that canaries showed, and the finding of each. */
+/** The report about the peer, with the findings of each canary. */
 export interface CanaryReport {
   readonly findings: readonly Finding[];
   readonly canary: ReturnType<typeof reportOf>['canary'] & {
@@ -339,13 +332,13 @@ export interface CanaryReport {
   };
 }
 
-/** The result of one document; without an outcome it was not sent. */
+/** The outcome of one document. Without an outcome, it was not sent. */
 export interface Probed extends Canary {
   readonly outcome: Outcome | undefined;
   readonly visibleMs?: number | undefined;
-  /** The number of words that the peer shows, if it shows one. */
+  /** The number of words that the peer reports. */
   readonly words?: number | undefined;
-  /** The sentences of it that the peer returned. */
+  /** The sentences that the peer reports. */
   readonly sentences?: Citation['sentences'] | undefined;
 }
 
@@ -373,8 +366,8 @@ export function reportOf(probed: readonly Probed[], dialect: Dialect, holdMs: nu
       holdMs,
       takesBinary: dialect.content.takesBinary,
       /**
-       * From the push until the peer showed the last of them for good, in ms; absent when it never
-       * did.
+       * The time from the push until the peer showed the last of them permanently, in ms. Undefined
+       * if it never did.
        */
       timeToVisibleMs: visible.length > 0 ? Math.max(...visible) : undefined,
       /** The folders whose documents the peer would take and never show. */
@@ -383,7 +376,7 @@ export function reportOf(probed: readonly Probed[], dialect: Dialect, holdMs: nu
   };
 }
 
-/** Returns the conclusions from the report, one a line. */
+/** Returns the conclusions of the report as lines for a person. */
 export function canaryText({
   dialect,
   dropped,
@@ -405,7 +398,7 @@ export function canaryText({
   ];
 }
 
-/** Whether the peer took a kind of document, shows it, and read its words. */
+/** Returns whether the peer accepted a kind of document, shows it, and read its words. */
 function ofDocument(probed: Probed, dialect: Dialect): Finding {
   const { outcome, what: check, words } = probed;
   if (outcome?.status !== 'confirmed') return ofFailure(check, probed, dialect);
@@ -422,13 +415,16 @@ function ofDocument(probed: Probed, dialect: Dialect): Finding {
   return { check, ok: true, message: `confirmed (${kind}: ${shown})${size}` };
 }
 
-/** Returns why the peer seems to have the document without its words; undefined if it has them. */
+/**
+ * Returns the evidence that the peer has the document without its words; undefined if there is
+ * none.
+ */
 function unreadBecause({ sentence, sentences = [], words, wordsSent }: Probed): string | undefined {
   const { ascii, whole } = sentence;
   const about = sentences.find(({ text }) => comparable(text).includes(comparable(ascii)));
   if (about !== undefined && !comparable(about.text).includes(comparable(whole)))
     return `the peer changed its letters: "${whole}" became "${about.text}"`;
-  // The words of the URL are what is left of a document that a peer cannot read.
+  // A peer that cannot read a document has only the words of its URL.
   if (about === undefined && words !== undefined && words < wordsSent * READ_SHARE)
     return `the peer shows ${words} words of about ${wordsSent}`;
   return undefined;
@@ -438,7 +434,7 @@ function comparable(text: string): string {
   return text.normalize('NFC').toLowerCase().replace(/\s+/g, ' ');
 }
 
-/** Whether the peer takes and shows the addresses of a folder. */
+/** Returns whether the peer accepts and shows the addresses of a folder. */
 function ofAddress(folder: string, probed: Probed, dialect: Dialect): Finding {
   const check = `addresses of folder ${folder}`;
   if (probed.outcome?.status !== 'confirmed') return ofFailure(check, probed, dialect);

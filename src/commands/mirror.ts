@@ -1,4 +1,13 @@
 import { join } from 'node:path';
+import { mirror } from '../api/mirror.js';
+import { mirrorAccept } from '../api/mirror-accept.js';
+import { define } from '../cli/command.js';
+import { type GlobalOptions, openLog } from '../cli/global-options.js';
+import * as option from '../cli/option.js';
+import { answer, print } from '../cli/output.js';
+import { filtered, Progress, type Step } from '../cli/progress.js';
+import { columns, counted, fewOf, safe } from '../cli/text.js';
+import type { Config } from '../config/config.js';
 import { systemClock } from '../lib/clock.js';
 import { pagePath } from '../lib/documentation.js';
 import { EXIT, type ExitCode } from '../lib/errors.js';
@@ -6,21 +15,18 @@ import type { Logger } from '../lib/logger.js';
 import { sentence } from '../lib/text.js';
 import { durationText, formatBytes } from '../lib/units.js';
 import type { MirrorReport } from '../mirror/record.js';
-import { answer, define, type GlobalOptions, openLog, print } from './context.js';
-import { askAnyone, configToAsk } from './daemon-access.js';
-import * as option from './option.js';
-import { filtered, Progress, type Step } from './terminal.js';
-import { columns, counted, fewOf, safe } from './text.js';
+import { type AskOptions, askLines, configToAsk } from './ask.js';
 
-/** How often the time that has passed is shown anew, in ms. */
-const SHOWN_EVERY_MS = 1_000;
+/** The interval at which the elapsed time is shown, in ms. */
+const TICK_MS = 1_000;
 
 /**
- * Runs mirrors now, by the running daemon or, where none runs, by itself; or accepts what raised
- * what some reported.
+ * Runs mirrors now, by the running daemon or, without one, by itself. `accept` accepts what
+ * they reported.
  */
 export const mirrorCommand = define({
   positionals: { names: option.several('Only the mirrors with these names') },
+  output: mirror.line,
   examples: [
     ['$0 mirror', 'All of them'],
     ['$0 mirror prices', 'One of them'],
@@ -34,49 +40,56 @@ export const mirrorCommand = define({
         positionals: {
           names: { ...option.several('The mirrors, as `status` names them'), demandOption: true },
         },
+        output: mirrorAccept.line,
         examples: [['$0 mirror accept prices', 'After its table became empty on purpose']],
-        run: async (options) => await report('mirror-accept', { names: options.names }, options),
+        run: async (options) => {
+          const { names } = options;
+          return await runMirrors(options, names, (config, asking) =>
+            askLines(options, config, mirrorAccept, { names: [...names] }, asking),
+          );
+        },
       }),
     },
   ],
   run: async (options) => {
-    const { names } = options;
-    return await report('mirror', names.length === 0 ? {} : { names }, options);
+    const names = options.names.length === 0 ? undefined : [...options.names];
+    return await runMirrors(options, names, (config, asking) =>
+      askLines(options, config, mirror, { names }, asking),
+    );
   },
 });
 
-async function report(
-  ask: 'mirror' | 'mirror-accept',
-  parameters: { readonly names?: readonly string[] },
+/**
+ * Prints the lines of an answer as they come, and the progress meanwhile.
+ *
+ * @param names of the mirrors; undefined for all
+ */
+async function runMirrors(
   options: GlobalOptions,
+  names: readonly string[] | undefined,
+  askFor: (config: Config, asking: AskOptions) => AsyncIterable<MirrorReport>,
 ): Promise<ExitCode> {
   const [config, log] = [await configToAsk(options), await openLog(options, 2, 'warn')];
   const { root, shares, tables, citations } = config.mirror;
   const all = [...shares, ...tables, ...citations].map(({ name }) => name);
-  const waiting = new Set(parameters.names ?? all);
+  const waiting = new Set(names ?? all);
   const watched = process.stderr.isTTY && !options.json && waiting.size > 0;
   const progress = new Progress(watched ? process.stderr : undefined, systemClock);
-  const told = progress.beside(options.json ? log : withoutMirrors(log));
+  const logBeside = progress.beside(options.json ? log : withoutMirrors(log));
   const beganAt = systemClock.now();
   let exitCode: ExitCode = EXIT.done;
   let mirrors = 0;
   const ended = new AbortController();
-  // A large table may take long before there is anything to say.
+  // A large table may take long before its first line.
   const show = async (): Promise<void> => {
     while (!ended.signal.aborted) {
       progress.show(stepOf([...waiting], mirrors, systemClock.now() - beganAt));
-      await systemClock.sleep(SHOWN_EVERY_MS, ended.signal);
+      await systemClock.sleep(TICK_MS, ended.signal);
     }
   };
   const shown = show();
   try {
-    for await (const each of askAnyone(
-      options,
-      config,
-      { ask, parameters },
-      { patienceMs: 0, log: told },
-    )) {
-      const report = each as MirrorReport;
+    for await (const report of askFor(config, { patienceMs: 0, log: logBeside })) {
       mirrors += 1;
       waiting.delete(report.name);
       progress.clear();
@@ -95,7 +108,7 @@ async function report(
   return exitCode;
 }
 
-/** How far a run of mirrors has come. A pattern may bring more of them. */
+/** Returns the progress of a run of mirrors. A pattern may add more of them. */
 export function stepOf(waiting: readonly string[], done: number, elapsedMs: number): Step {
   const parts = [`${counted(done, 'mirror')} done`, `${durationText(elapsedMs)}`];
   if (waiting.length > 0) parts.push(`waiting for ${fewOf(waiting)}`);
@@ -103,7 +116,7 @@ export function stepOf(waiting: readonly string[], done: number, elapsedMs: numb
   return { done: 0, total: 0, besides, parts, growing: true };
 }
 
-/** A log for a command that prints itself what becomes of each mirror. */
+/** Returns a log without the lines about mirrors, for a command that prints its own. */
 export function withoutMirrors(log: Logger): Logger {
   return filtered(log, (fields) => !('event' in fields && fields.event === 'mirror'));
 }
@@ -119,18 +132,18 @@ export function mirrorExitCode({ condition, failure }: MirrorReport): ExitCode {
 
 const SEVERITY: readonly ExitCode[] = [EXIT.done, EXIT.quarantined, EXIT.unreachable, EXIT.failure];
 
-/** The one of two that a script should hear of. */
+/** Returns the more severe of two exit codes. */
 export function worse(a: ExitCode, b: ExitCode): ExitCode {
   return SEVERITY.indexOf(a) > SEVERITY.indexOf(b) ? a : b;
 }
 
-/** How many cells in conflict are named for each file. */
-const NAMED_CELLS = 5;
+/** The number of cells in conflict that are named for each file. */
+const MAX_CELLS = 5;
 
 /**
- * What a run of one mirror came to, for a person.
+ * Returns the result of a run of one mirror as lines for a person.
  *
- * @param root of the mirrors, for what a person has to find on disk
+ * @param root of the mirrors, for paths that a person has to find
  */
 export function runLines(report: MirrorReport, root: string): string[] {
   const { condition, failure, kind, name, table } = report;
@@ -159,7 +172,10 @@ function outcomeOf({
   return `${path} ${changed ? 'written' : 'unchanged'}${what.length === 0 ? '' : ` (${what.join(', ')})`}`;
 }
 
-/** All mirrors for `status`: a line for each, and below it what a person has to know or do. */
+/**
+ * Returns all mirrors as lines for `status`. Below each mirror follow the lines that a person
+ * should read.
+ */
 export function mirrorLines(
   mirrors: readonly MirrorReport[],
   root: string,
@@ -203,7 +219,11 @@ export function mirrorLines(
   ];
 }
 
-/** @param now where it is told for how long something is so */
+/**
+ * Returns the condition, failure and conflicts of a mirror as lines.
+ *
+ * @param now set if the lines contain durations
+ */
 function noteworthy(mirror: MirrorReport, root: string, now?: number): string[] {
   const { condition, failure, absentSince, conflicts = [], notes = [] } = mirror;
   const lasting = (since: number) => (now === undefined ? '' : ` for ${durationText(now - since)}`);
@@ -223,9 +243,9 @@ function noteworthy(mirror: MirrorReport, root: string, now?: number): string[] 
   for (const file of new Set(conflicts.map((each) => each.file))) {
     const cells = conflicts.filter((conflict) => conflict.file === file);
     const named = cells
-      .slice(0, NAMED_CELLS)
+      .slice(0, MAX_CELLS)
       .map(({ pk, column }) => [pk, column ?? ''].join(' ').trimEnd());
-    const more = cells.length > NAMED_CELLS ? ` and ${cells.length - NAMED_CELLS} more` : '';
+    const more = cells.length > MAX_CELLS ? ` and ${cells.length - MAX_CELLS} more` : '';
     const kept = named[0]
       ? `changed on both sides: ${named.join(', ')}${more}; the peer's value was kept, yours is`
       : 'somebody edited the file; it is as the peer has it again, and the edited one is';

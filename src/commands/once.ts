@@ -1,3 +1,12 @@
+import { z } from 'zod';
+import { condition, counts } from '../api/shapes.js';
+import { define } from '../cli/command.js';
+import { prepare } from '../cli/global-options.js';
+import * as option from '../cli/option.js';
+import { answer, restated } from '../cli/output.js';
+import { Progress, type Step } from '../cli/progress.js';
+import { untilStopped } from '../cli/signals.js';
+import { counted, fewOf, numberText, safe } from '../cli/text.js';
 import type { Daemon } from '../daemon/daemon.js';
 import { systemClock } from '../lib/clock.js';
 import { EXIT, type ExitCode, PeersyncError } from '../lib/errors.js';
@@ -12,17 +21,15 @@ import type { Failure } from '../state/entry.js';
 import { statusOf } from '../state/line.js';
 import type { StateView } from '../state/state.js';
 import type { UnmountedPart } from '../watch/watcher.js';
-import { answer, define, prepare, restated, untilStopped } from './context.js';
-import { lastingFailure, openAlone, peerFailed, runningStatus } from './daemon-access.js';
+import { runningStatus } from './ask.js';
 import { mirrorExitCode, runLines, withoutMirrors, worse } from './mirror.js';
-import * as option from './option.js';
-import { Progress, type Step } from './terminal.js';
-import { counted, fewOf, numberText, safe } from './text.js';
+import { lastingFailure, peerFailed } from './patience.js';
+import { openAlone } from './without-daemon.js';
 
 const TICK_MS = 100;
-/** Another process works with the state. */
+/** The codes of a state that another process uses. */
 const LOCKED: ReadonlySet<string> = new Set(['STATE_LOCKED', 'STATE_LOCKED_ELSEWHERE']);
-/** The conditions that a run names at its end; the others it says otherwise. */
+/** The conditions that are named at the end of a run. Other conditions are reported differently. */
 const NAMED: ReadonlySet<string> = new Set(['ADDRESSES_UNSEEN', 'DELETES_AWAIT_APPROVAL']);
 
 /** Scans, pushes and confirms until every file at rest has its place, then exits. */
@@ -30,6 +37,18 @@ export const onceCommand = define({
   options: {
     timeout: option.preset('10m', 'Give up after this long; the next run goes on from there'),
   },
+  output: z.object({
+    items: counts,
+    requests: z.object({ push: z.number(), peerdoc: z.number() }),
+    mirrors: z.object({
+      current: z.number(),
+      changed: z.number(),
+      conditions: z.number(),
+      failed: z.number(),
+    }),
+    durationMs: z.number(),
+    conditions: z.array(condition).describe('What keeps files from their end.'),
+  }),
   examples: [
     ['$0 once', 'Bring the peer up to date'],
     ['$0 once --timeout 1h --json', 'The same for a script: the last line is one JSON object'],
@@ -86,7 +105,7 @@ export const onceCommand = define({
   },
 });
 
-/** The error where the state is in use, with what that means for `once`; any other as it is. */
+/** Returns the error of a state in use with its meaning for `once`; any other error unchanged. */
 async function doneElsewhere(error: unknown, stateDir: string): Promise<unknown> {
   if (!(error instanceof PeersyncError) || !LOCKED.has(error.code)) return error;
   const running = await runningStatus(stateDir).catch(() => undefined);
@@ -101,13 +120,13 @@ function isNoteworthy({ condition, conflicts, failure, notes }: MirrorReport): b
   return (condition ?? failure ?? notes ?? conflicts) !== undefined;
 }
 
-/** One run, as far as it has come. */
+/** A run and its progress. */
 interface Run {
-  /** As it was given. */
+  /** The argument as it was given. */
   readonly timeout: string;
   readonly deadline: number;
   readonly progress: Progress;
-  /** Of the mirrors that have run. */
+  /** The reports of the mirrors that have run. */
   readonly reports: MirrorReport[];
   readonly signal: AbortSignal;
 }
@@ -127,7 +146,7 @@ async function settle(daemon: Daemon, run: Run): Promise<void> {
   const unmounted = () =>
     watcher.unmounted().map((part) => ({ ...part, waiting: pendingBelow(state, part) }));
   const refused = () => uplink.status().removalsFailing;
-  // What waits in a folder that is held, or is refused again and again, cannot be waited for.
+  // Files in a held folder, and files that are refused again and again, are not waited for.
   const isAtRest = () => {
     const inHeld = held().map(({ name }) => waitingOf({ ...state.counts(name), accepted: 0 }));
     inHeld.push(...unmounted().map((part) => part.waiting));
@@ -136,7 +155,7 @@ async function settle(daemon: Daemon, run: Run): Promise<void> {
   };
   const items = async () => {
     await watcher.idle();
-    // Documents of removed files are decided about when it is known what the peer is.
+    // Documents of removed files can be handled only when the kind of the peer is known.
     await kind.asked;
     await watcher.idle();
     isScanned = true;
@@ -154,7 +173,7 @@ async function settle(daemon: Daemon, run: Run): Promise<void> {
     return 'over';
   };
   const over = all();
-  // What keeps it from its end is thrown by who looks on.
+  // The error that ends the run is thrown by the watching code.
   over.catch(() => {});
   do {
     const ran = new Set(run.reports.map(({ name }) => name));
@@ -195,7 +214,7 @@ async function settle(daemon: Daemon, run: Run): Promise<void> {
   });
 }
 
-/** How many files wait to be pushed that are on a file system which is away. */
+/** Returns the number of pending files on a file system that is away. */
 function pendingBelow({ entries }: StateView, { folder, directory }: UnmountedPart): number {
   let pending = 0;
   for (const [, , , line] of entries.lines(folder, directory))
@@ -203,7 +222,11 @@ function pendingBelow({ entries }: StateView, { folder, directory }: UnmountedPa
   return pending;
 }
 
-/** @throws what keeps the run from its end; see `settle` */
+/**
+ * Throws if the run cannot reach its end.
+ *
+ * @throws the reason; see `settle`
+ */
 function assertHope(
   { parts }: Daemon,
   { deadline, signal, timeout }: Run,
@@ -216,14 +239,14 @@ function assertHope(
   if (reason instanceof DOMException && reason.name === 'AbortError')
     throw unfinished('STOPPED', `Stopped with ${counted(waiting, 'file')} to go.`);
   if (signal.aborted) throw reason;
-  const { circuit, paused, pausedUntil = 0 } = parts.queue.status();
+  const { circuit, paused, retryAfterUntil = 0 } = parts.queue.status();
   const now = systemClock.now();
   const failure = now > deadline ? circuit.reason : lastingFailure(circuit, now);
   if (failure !== undefined) throw peerFailed(failure);
-  if (pausedUntil > deadline)
+  if (retryAfterUntil > deadline)
     throw unfinished(
       'PEER_BUSY',
-      `The peer asks to wait for ${durationText(pausedUntil - now)}, which is longer than this run may take (${timeout}).`,
+      `The peer asks to wait for ${durationText(retryAfterUntil - now)}, which is longer than this run may take (${timeout}).`,
       'Nothing is lost: run again later, or give a longer --timeout.',
     );
   const { until = Infinity } = paused ?? {};
@@ -271,8 +294,8 @@ function waitingOf({ accepted, pending, removing }: Counts): number {
 }
 
 /**
- * What the mirrors of one run came to: files that are what the peer has, those of them that were
- * written, and the others.
+ * Returns the results of the mirrors of one run: current files, those of them that were written,
+ * and the others.
  */
 function mirrorCounts(reports: readonly MirrorReport[]) {
   const conditions = reports.filter(({ condition }) => condition !== undefined).length;
@@ -295,8 +318,8 @@ function mirrorsText({
 }
 
 /**
- * How far `once` has come: of what can succeed, how much is confirmed, and which mirrors it waits
- * for. Until the folders are scanned there may be more.
+ * Returns the progress of `once`: the share of the possible items that is confirmed, and the
+ * mirrors that it waits for. More items may come until the folders are scanned.
  */
 export function stepOf(
   counts: Counts,

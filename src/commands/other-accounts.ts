@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
+import { fewOf } from '../cli/text.js';
 import type { Config } from '../config/config.js';
-import { fewOf } from './text.js';
 
 /** People's accounts have ids from here; those below are of the system. */
 const FIRST_PERSON = 1_000;
@@ -8,8 +8,9 @@ const NOBODY = 65_534;
 const NO_LOGIN = /\/(nologin|false|true|sync)$/;
 
 /**
- * Tells what other accounts of this machine reach on loopback, and how to close it; undefined where
- * nothing is open, or no other account can log in. Accounts of a directory service are not seen.
+ * Describes what other accounts of this machine reach on loopback, and how to close it. Returns
+ * undefined if nothing is open, or no other account can log in. Accounts of a directory service are
+ * not seen.
  *
  * @param passwd the accounts, as in /etc/passwd
  */

@@ -9,25 +9,17 @@ import { type Logger, silentLogger } from '../lib/logger.js';
 import type { Dialect } from '../peer/dialects/dialect.js';
 import { REMOVED_COLLECTION } from '../peer/dialects/standard.js';
 import { type QueueStatus, RequestQueue } from '../queue/request-queue.js';
-import {
-  type Entry,
-  type Evidence,
-  type Failure,
-  gone,
-  isAway,
-  read,
-  removing,
-  type Version,
-} from '../state/entry.js';
+import { type Entry, type Evidence, type Failure, isAway, type Version } from '../state/entry.js';
 import { State } from '../state/state.js';
+import { gone, read, removing } from '../state/transitions.js';
 import { classify } from '../uplink/batch-sender.js';
 import type { UplinkPeer } from '../uplink/deps.js';
 import { DocumentProcesses } from '../uplink/document-processes.js';
 import { type Packers, pack } from '../uplink/documents.js';
 import { Uplink } from '../uplink/uplink.js';
-import { lastingFailure, peerFailed } from './daemon-access.js';
+import { lastingFailure, peerFailed } from './patience.js';
 
-/** What became of a file that was pushed. */
+/** The outcome of a push. */
 export type Outcome =
   | { readonly status: 'accepted' }
   | { readonly status: 'confirmed'; readonly evidence: Pick<Evidence, 'kind' | 'shown'> }
@@ -35,7 +27,7 @@ export type Outcome =
   | { readonly status: 'unseen'; readonly message: string }
   | { readonly status: 'failed'; readonly error: PeersyncError };
 
-/** What became of a document that was to be removed. */
+/** The outcome of a removal. */
 export type RemovalOutcome =
   /** A look-up did not show it any more. */
   | { readonly status: 'removed' }
@@ -55,19 +47,19 @@ export interface OutgoingFile {
 
 export interface OwnUplinkOptions {
   readonly config: Config;
-  /** How long the peer may take until it accepts, shows or removes another document, in ms. */
+  /** The longest time until the peer accepts, shows or removes another document, in ms. */
   readonly timeoutMs: number;
   readonly log: Logger;
   readonly signal: AbortSignal;
   /** Reads documents. @default in a process of its own */
   readonly packDocument?: Packers['packDocument'];
-  /** What a process of its own runs that reads documents. @default the shipped program */
+  /** The program that reads documents in a process of its own. @default the shipped program */
   readonly documentProgram?: URL;
 }
 
 export interface PushSettings {
   readonly collection: string;
-  /** Whether it is waited until the peer shows a file. @default true */
+  /** Whether to wait until the peer shows a file. @default true */
   readonly wait?: boolean;
 }
 
@@ -75,7 +67,7 @@ export interface PushSettings {
 const FOLDER = 'pushed';
 const POLL_MS = 50;
 
-/** Why the peer cannot be waited for any longer, if that is so. */
+/** The failure of the peer if it is no longer waited for. */
 type Lasting = QueueStatus['circuit']['reason'];
 
 const NOT_SENT: Failure = {
@@ -101,11 +93,10 @@ const UNKNOWN_VERSION: Version = {
 };
 
 /**
- * The uplink of the daemon for the documents of one command, on a state of its own that is gone
- * afterwards: what is confirmed or removed here is what the daemon confirms or removes. There is
- * one attempt.
+ * The uplink of the daemon for the documents of one command, on a temporary state. A document is
+ * confirmed or removed by the same code as in the daemon. There is one attempt.
  *
- * Life: `open`, then `push` and `remove`, one after the other and as often as needed, then `close`.
+ * Life: `open`, then any number of `push` and `remove` one after the other, then `close`.
  */
 export class OwnUplink {
   readonly #clock = systemClock;
@@ -139,7 +130,7 @@ export class OwnUplink {
       log,
       peerName: 'The peer',
     });
-    // The person is told of its trouble with the file, and not by the log.
+    // A failure is reported with the file, so the log stays silent.
     const documents = new DocumentProcesses(documentProgram, clock, silentLogger);
     this.#queue = queue;
     this.#documents = documents;
@@ -172,15 +163,15 @@ export class OwnUplink {
   }
 
   /**
-   * Pushes files, each by itself, and waits until the peer shows them.
+   * Pushes files one by one, and waits until the peer shows them.
    *
-   * @param tell is given what became of each file, as soon as that is known
-   * @throws what the signal aborts with
+   * @param onOutcome called with the outcome of each file as soon as it is known
+   * @throws the reason of the signal
    */
   async push<File extends OutgoingFile>(
     files: readonly File[],
     { collection, wait = true }: PushSettings,
-    tell: (file: File, outcome: Outcome, entry: Entry | undefined) => void,
+    onOutcome: (file: File, outcome: Outcome, entry: Entry | undefined) => void,
   ): Promise<void> {
     const open = new Map<string, File>();
     for (const file of files) {
@@ -191,18 +182,18 @@ export class OwnUplink {
       this.state.put(read(undefined, to, version, this.#clock.now()));
       open.set(path, file);
     }
-    await this.#settle(open, (entry, failure) => this.#pushed(entry, failure, wait), tell);
+    await this.#settle(open, (entry, failure) => this.#pushed(entry, failure, wait), onOutcome);
   }
 
   /**
-   * Has the peer remove documents, and waits until a look-up does not show them any more.
+   * Removes documents from the peer, and waits until a look-up no longer shows them.
    *
-   * @param tell is given what became of each document, as soon as that is known
-   * @throws what the signal aborts with
+   * @param onOutcome called with the outcome of each document as soon as it is known
+   * @throws the reason of the signal
    */
   async remove(
     urls: readonly string[],
-    tell: (url: string, outcome: RemovalOutcome) => void,
+    onOutcome: (url: string, outcome: RemovalOutcome) => void,
   ): Promise<void> {
     const open = new Map<string, string>();
     for (const url of urls) {
@@ -222,14 +213,14 @@ export class OwnUplink {
       (entry, failure) => this.#left(entry, failure),
       (url, outcome) => {
         if (outcome.status === 'removed') removed.push(url);
-        else tell(url, outcome);
+        else onOutcome(url, outcome);
       },
     );
-    for (const url of removed) tell(url, { status: await this.#howRemoved(url) });
+    for (const url of removed) onOutcome(url, { status: await this.#howRemoved(url) });
   }
 
   async close(): Promise<void> {
-    // What is still to be read would keep the uplink from stopping.
+    // Documents that wait to be read would keep the uplink from stopping.
     await this.#documents.close();
     const stopped = this.#uplink.stop();
     await this.#queue.stop(0);
@@ -253,7 +244,7 @@ export class OwnUplink {
   async #settle<Each, Result>(
     open: Map<string, Each>,
     outcomeOf: (entry: Entry, lasting: Lasting) => Result | undefined,
-    tell: (each: Each, outcome: Result, entry: Entry) => void,
+    onOutcome: (each: Each, outcome: Result, entry: Entry) => void,
   ): Promise<void> {
     this.#start();
     this.#movedAt = this.#clock.now();
@@ -264,7 +255,7 @@ export class OwnUplink {
         const entry = this.state.get(FOLDER, path);
         if (entry === undefined) continue;
         const outcome = outcomeOf(entry, lasting);
-        if (outcome !== undefined && open.delete(path)) tell(each, outcome, entry);
+        if (outcome !== undefined && open.delete(path)) onOutcome(each, outcome, entry);
       }
       if (open.size > 0) await this.#clock.sleep(POLL_MS, this.#over);
     }
@@ -302,7 +293,7 @@ export class OwnUplink {
       : undefined;
   }
 
-  /** A peer that cannot remove a document shows an empty one, and says so when it is asked. */
+  /** A peer that cannot remove a document shows an empty one, and a look-up reveals that. */
   async #howRemoved(url: string): Promise<'removed' | 'emptied'> {
     const doc = await this.peer.peerdoc({ url }, { signal: this.#over }).catch((error: unknown) => {
       if (error instanceof PeersyncError) return undefined;

@@ -1,6 +1,12 @@
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { define } from '../cli/command.js';
+import { type GlobalOptions, openLog, prepare } from '../cli/global-options.js';
+import * as option from '../cli/option.js';
+import { restated } from '../cli/output.js';
+import { untilStopped } from '../cli/signals.js';
+import { UsageError } from '../cli/usage.js';
 import type { Config } from '../config/config.js';
 import type { EmbeddedAccess } from '../daemon/configured-peer.js';
 import type { EmbeddedPeer, EmbeddedPeerOptions } from '../embedded/embedded-peer.js';
@@ -11,17 +17,7 @@ import { writtenPath } from '../lib/home.js';
 import type { Logger } from '../lib/logger.js';
 import type { PeerClient } from '../peer/client.js';
 import { PeerError } from '../peer/errors.js';
-import {
-  define,
-  type GlobalOptions,
-  openLog,
-  prepare,
-  restated,
-  UsageError,
-  untilStopped,
-} from './context.js';
-import { runningStatus } from './daemon-access.js';
-import * as option from './option.js';
+import { runningStatus } from './ask.js';
 
 /**
  * The embedded peer alone, for several daemons, for a look at it, or for tests. Needs no
@@ -79,11 +75,11 @@ export async function startPeer(options: EmbeddedPeerOptions): Promise<EmbeddedP
 }
 
 /**
- * Lets a command ask the configured peer. Where that is the embedded one, it is the running
- * daemon's, and without a daemon one that is started for the command.
+ * Runs `use` with a client of the configured peer. An embedded peer is that of the running daemon
+ * or, without a daemon, one that is started for the command.
  *
- * @param use is given a signal that aborts at the first SIGINT or SIGTERM
- * @throws PeersyncError STOPPED when that came before it was done
+ * @param use called with a signal that aborts at the first SIGINT or SIGTERM
+ * @throws PeersyncError STOPPED if that signal came before `use` ended
  */
 export async function withPeer<T>(
   config: Config,
@@ -93,7 +89,7 @@ export async function withPeer<T>(
   return await untilStopped(async ({ signal }) => {
     try {
       const running = await runningPeer(config, log);
-      // Any port: nobody else needs to know it, and the configured one may be in use.
+      // Any port: nothing else connects to it, and the configured one may be in use.
       const { dir, requireAuth: requireAuthEverywhere } = config.peer.embedded;
       const own = running
         ? undefined
@@ -118,7 +114,7 @@ export async function withPeer<T>(
   });
 }
 
-/** The same for a command that needs nothing else of the configuration. */
+/** Runs `use` with a client, for a command that needs nothing else of the configuration. */
 export async function askPeer<T>(
   options: GlobalOptions,
   use: Parameters<typeof withPeer<T>>[2],
@@ -138,7 +134,7 @@ export async function runningPeer(config: Config, log: Logger): Promise<PeerClie
   const password = (
     await readFile(join(config.peer.embedded.dir, 'admin-password'), 'utf8')
   ).trim();
-  // The password goes to this machine, whatever the answer says.
+  // The password is sent to this machine only, whatever the answer contains.
   const url = `http://127.0.0.1:${new URL(status.peer.url).port}`;
   return await clientFor(config, log, { url, credentials: { username: 'admin', password } });
 }
@@ -152,7 +148,7 @@ async function clientFor(
   return await configuredPeer(config, { clock: systemClock, log }, embedded);
 }
 
-/** Throws the error on; of an answer that was too large it says which option is meant for it. */
+/** Throws the error again. If an answer was too large, it names the option for that. */
 export function nameMaxSize(
   error: unknown,
   hint = 'Give a larger --max-size if that is expected.',
@@ -167,7 +163,7 @@ export async function noTable(
   table: string,
   signal: AbortSignal,
 ): Promise<PeersyncError> {
-  // It only serves a suggestion: none where the peer tells no list.
+  // The list serves only a suggestion. Without it there is none.
   const tables = await client.tables.list({ signal }).catch((error: unknown) => {
     if (error instanceof PeerError) return [];
     throw error;

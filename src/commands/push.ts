@@ -1,9 +1,17 @@
 import { realpath, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { z } from 'zod';
+import { define } from '../cli/command.js';
+import { consent, onThisTerminal } from '../cli/consent.js';
+import { type GlobalOptions, isThere, prepare } from '../cli/global-options.js';
+import * as option from '../cli/option.js';
+import { answer, complain } from '../cli/output.js';
+import { counted, safe } from '../cli/text.js';
+import { UsageError } from '../cli/usage.js';
 import type { FolderConfig } from '../config/config.js';
 import { collection as collectionField } from '../config/fields.js';
 import { documentUrl, fileBase, normaliseBase } from '../config/url.js';
-import { fingerprint } from '../content/reader.js';
+import { fingerprint } from '../content/file-reader.js';
 import { EXIT, PeersyncError, systemCode } from '../lib/errors.js';
 import { fileStat } from '../lib/file.js';
 import { writtenPath } from '../lib/home.js';
@@ -17,16 +25,6 @@ import type { Failure } from '../state/entry.js';
 import { cannotTravel } from '../uplink/documents.js';
 import { failures } from '../watch/rules/failures.js';
 import {
-  answer,
-  complain,
-  define,
-  type GlobalOptions,
-  isThere,
-  prepare,
-  UsageError,
-} from './context.js';
-import * as option from './option.js';
-import {
   CHANGING,
   type Outcome,
   type OutgoingFile,
@@ -34,14 +32,28 @@ import {
   type RemovalOutcome,
 } from './own-uplink.js';
 import { withPeer } from './peer.js';
-import { consent, onThisTerminal } from './terminal.js';
-import { counted, safe } from './text.js';
 
 /**
- * Pushes single files, outside of all folders, and waits until the peer shows them; or removes what
- * was pushed so.
+ * Pushes single files outside of all folders, and waits until the peer shows them; or removes such
+ * documents.
  */
 export const pushCommand = define({
+  output: z.object({
+    file: z.string(),
+    url: z.string(),
+    code: z.string().optional(),
+    message: z.string().optional(),
+    evidence: z.object({ kind: z.string(), shown: z.string() }).optional(),
+    status: z.enum(['accepted', 'confirmed', 'unseen', 'failed']),
+  }),
+  outputWith: {
+    '--remove': z.object({
+      url: z.string(),
+      code: z.string().optional(),
+      message: z.string().optional(),
+      status: z.enum(['removed', 'emptied', 'remains', 'failed']),
+    }),
+  },
   positionals: {
     file: option.several(
       'Files; text, unless the peer takes others. With --remove: files that were pushed, or URLs',
@@ -101,7 +113,7 @@ async function pushFiles(options: PushOptions) {
   const { config, log } = await prepare(options);
   const targets = targetsOf(options.file, options.url, config.folders);
   const outcomes: Outcome[] = [];
-  const tell = ({ file, url }: Target, outcome: Outcome) => {
+  const onOutcome = ({ file, url }: Target, outcome: Outcome) => {
     outcomes.push(outcome);
     const { status } = outcome;
     const shown = outcome.status === 'failed' ? { status, ...wordsOf(outcome.error) } : outcome;
@@ -114,7 +126,7 @@ async function pushFiles(options: PushOptions) {
     const files: ReadFile[] = [];
     for (const target of targets) files.push(await readTarget(target, dialect.content));
     const uplink = await OwnUplink.open(client, dialect, { config, timeoutMs, log, signal });
-    await uplink.push(files, { collection, wait }, tell).finally(() => uplink.close());
+    await uplink.push(files, { collection, wait }, onOutcome).finally(() => uplink.close());
   });
   const failure = failureOf(outcomes, options.timeout);
   if (failure !== undefined) throw failure;
@@ -133,7 +145,7 @@ async function removeDocuments(options: PushOptions) {
   const { config, log } = await prepare(options);
   const urls = await urlsToRemove(options.file, options.url, config.folders);
   const outcomes = new Map<string, RemovalOutcome>();
-  const tell = (url: string, outcome: RemovalOutcome) => {
+  const onOutcome = (url: string, outcome: RemovalOutcome) => {
     outcomes.set(url, outcome);
     const { status } = outcome;
     const shown = outcome.status === 'failed' ? { status, ...wordsOf(outcome.error) } : outcome;
@@ -149,7 +161,7 @@ async function removeDocuments(options: PushOptions) {
     const question = `Remove ${counted(urls.length, 'document')} from the peer? Type "yes": `;
     if (!yes) await consent(question, 'yes', onThisTerminal(), signal, 'Nothing was removed');
     const uplink = await OwnUplink.open(client, dialect, { config, timeoutMs, log, signal });
-    await uplink.remove(urls, tell).finally(() => uplink.close());
+    await uplink.remove(urls, onOutcome).finally(() => uplink.close());
   });
   for (const outcome of outcomes.values()) if (outcome.status === 'failed') throw outcome.error;
   const left = [...outcomes].filter(([, { status }]) => status === 'remains');
@@ -327,7 +339,7 @@ function wholeUrl(url: string): string | undefined {
 
 /** A file and the URL of the document that it is to become. */
 export interface Target {
-  /** As it was given. */
+  /** The argument as it was given. */
   readonly file: string;
   readonly url: string;
 }
@@ -336,8 +348,10 @@ export interface Target {
 export interface ReadFile extends Target, OutgoingFile {}
 
 /**
- * Reads a file. @throws PeersyncError with what keeps it from the peer, in the words that are used
- * for files of folders
+ * Reads a file.
+ *
+ * @throws PeersyncError the reason why it cannot be pushed, in the words that are used for files of
+ *   folders
  */
 export async function readTarget(target: Target, rules: ContentRules): Promise<ReadFile> {
   const { file } = target;

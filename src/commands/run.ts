@@ -2,6 +2,10 @@ import { closeSync, openSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isatty } from 'node:tty';
+import { define } from '../cli/command.js';
+import { daemonConfig, isThere, prepare } from '../cli/global-options.js';
+import * as option from '../cli/option.js';
+import { onSignals } from '../cli/signals.js';
 import type { Config } from '../config/config.js';
 import { loadConfig } from '../config/load.js';
 import { Notifier } from '../daemon/notifier.js';
@@ -11,8 +15,6 @@ import { withConfig } from '../lib/hint.js';
 import type { Logger } from '../lib/logger.js';
 import { growHeapSlowly } from '../lib/process.js';
 import { shellWord } from '../lib/text.js';
-import { daemonConfig, define, isThere, onSignals, prepare } from './context.js';
-import * as option from './option.js';
 
 /**
  * The daemon until SIGTERM or SIGINT: the first stops it gently, the second at once. SIGHUP lets it
@@ -34,7 +36,7 @@ export const runCommand = define({
     const ended = new Promise<unknown>((resolve) => {
       end = resolve;
     });
-    // A signal that comes before the daemon has started is heard then.
+    // A signal before the start takes effect after it.
     let isReloadAsked = false;
     let reload = () => {
       isReloadAsked = true;
@@ -90,7 +92,7 @@ export const runCommand = define({
       .then(() => {
         reload = () => {
           void notifier.reloading();
-          // What is wrong is in the log, and everything goes on as before.
+          // The fault is in the log, and the daemon goes on as before.
           void daemon
             .reload()
             .catch(() => {})
@@ -115,9 +117,8 @@ export const runCommand = define({
 });
 
 /**
- * Calls `reload` at SIGHUP, which asks a daemon to read its configuration anew. Where the terminal
- * was closed that the process was started in, it means that, and ends the process as it always did:
- * there is nobody left to tell anything.
+ * Calls `reload` at SIGHUP, by which a person asks for a reload. If the terminal of the process was
+ * closed, SIGHUP means that, and ends the process as usual.
  */
 function onHangUp(reload: () => void): void {
   const hadTerminal = [0, 1, 2].some((fd) => isatty(fd));

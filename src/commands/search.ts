@@ -1,25 +1,48 @@
+import { z } from 'zod';
+import { typedWords } from '../cli/arguments.js';
+import { define } from '../cli/command.js';
+import * as option from '../cli/option.js';
+import { answer } from '../cli/output.js';
+import { canDraw, wantsColour } from '../cli/terminal.js';
+import { columnsOf, counted, safe, wrapped } from '../cli/text.js';
+import { UsageError } from '../cli/usage.js';
 import { PeersyncError } from '../lib/errors.js';
 import { parseUrl } from '../lib/text.js';
 import { formatBytes, wallClockText } from '../lib/units.js';
 import type { Found, SearchAnswer } from '../peer/search.js';
-import { answer, define, typedWords, UsageError } from './context.js';
-import * as option from './option.js';
 import { askPeer } from './peer.js';
-import { canDraw, wantsColour } from './terminal.js';
-import { columnsOf, counted, safe, wrapped } from './text.js';
 
-/** What an index takes in one question. */
-const MOST = 100;
+/** The largest number of results in one request. */
+const MAX_RESULTS = 100;
 const LONGEST_QUERY = 1_000;
 
 /** Searches the peer as its own search page does. */
 export const searchCommand = define({
+  output: z.object({
+    query: z.string(),
+    total: z.number(),
+    totalIsExact: z.boolean(),
+    corrected: z.string().optional(),
+    items: z.array(
+      z.object({
+        url: z.string(),
+        title: z.string().optional(),
+        snippet: z.string().optional(),
+        size: z.number().optional(),
+        author: z.string().optional(),
+        collections: z.array(z.string()).optional(),
+        date: z.number().optional(),
+        lastModified: z.number().optional(),
+        loadDate: z.number().optional(),
+      }),
+    ),
+  }),
   positionals: {
     words: option.several('Words, all of which have to be there; the peer says what else it takes'),
   },
   options: {
     collection: option.value('Only documents of this collection'),
-    limit: option.preset('10', `At most so many, up to ${MOST}`),
+    limit: option.preset('10', `At most so many, up to ${MAX_RESULTS}`),
     sort: option.oneOf(['date'], 'The newest first; the best first unless given'),
   },
   examples: [
@@ -37,7 +60,8 @@ export const searchCommand = define({
         `Give words of at most ${LONGEST_QUERY} characters in all: \`peersync search green tea\`.`,
       );
     const limit = option.wholeNumber('--limit', options.limit);
-    if (limit > MOST) throw new UsageError(`--limit: received ${limit}.`, `Give at most ${MOST}.`);
+    if (limit > MAX_RESULTS)
+      throw new UsageError(`--limit: received ${limit}.`, `Give at most ${MAX_RESULTS}.`);
     const { collection, sort } = options;
     const found = await askPeer(options, (client, signal) =>
       client.search({ words, collection, limit, sort }, { signal }),
@@ -59,10 +83,10 @@ interface Terminal {
   readonly columns?: number | undefined;
 }
 
-/** Schemes of links; a document may have any, and a terminal opens what it is told. */
+/** The schemes of links. A document may have any scheme, and a terminal opens any link. */
 const LINKED = new Set(['http:', 'https:', 'ftp:', 'file:']);
 
-/** What was found, line by line; in a terminal titles are bold, and links to follow (OSC 8). */
+/** Returns the results as lines. In a terminal, titles are bold links (OSC 8). */
 export function searchText(
   { corrected, items, query, total, totalIsExact }: SearchAnswer & { readonly query: string },
   out: Terminal,

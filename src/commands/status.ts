@@ -1,59 +1,43 @@
+import { status } from '../api/status.js';
+import { define } from '../cli/command.js';
+import * as option from '../cli/option.js';
+import { answer, completed } from '../cli/output.js';
+import { wrappedLines } from '../cli/terminal.js';
+import { terminalWidth } from '../cli/text.js';
 import { systemClock } from '../lib/clock.js';
 import { EXIT, type ExitCode } from '../lib/errors.js';
-import { sentence } from '../lib/text.js';
-import { durationText } from '../lib/units.js';
-import { PEER_FAILURE_WORDS } from '../queue/breaker.js';
-import { paceText } from '../report/pace.js';
-import type { Percentiles, StatisticsReport, TimeToSearch } from '../report/statistics.js';
-import type { Condition, StatusReport } from '../report/status.js';
+import type { StatusReport } from '../report/status-report.js';
 import { stateHolder } from '../state/directory.js';
-import { answer, completed, define } from './context.js';
-import { askAnyoneOnce, configToAsk, type MissingState, missingState } from './daemon-access.js';
-import { mirrorLines, worse } from './mirror.js';
-import * as option from './option.js';
-import { type Line, type Style, styled, wrappedLines } from './terminal.js';
-import {
-  columns,
-  counted,
-  displayWidth,
-  dueText,
-  numberText,
-  safe,
-  terminalWidth,
-  timeText,
-} from './text.js';
+import { ask, configToAsk, missingState } from './ask.js';
+import { worse } from './mirror.js';
+import { type Absence, statusLines } from './status-lines.js';
 
-/** How everything stands, whether the daemon runs or not. */
+/** Shows the state of everything, also if no daemon runs. */
 export const statusCommand = define({
   options: {
     check: option.flag(
       'Exit with 1, 3 or 4 where something is wrong, as for monitoring; else with 0',
     ),
   },
+  output: status.line,
   examples: [
-    ['$0 status', 'Folders, items, the peer, and what is in trouble'],
+    ['$0 status', 'Folders, items, the peer, and what is wrong'],
     ['$0 status --check > /dev/null', 'In a script: does the daemon run, and is all well?'],
   ],
   run: async (options) => {
     const config = await configToAsk(options);
-    const report = await askAnyoneOnce<StatusReport>(options, config, {
-      ask: 'status',
-      parameters: {},
-    });
-    const silence = report.running ? {} : await silenceOf(config.state.dir);
+    const report = await ask(options, config, status, {});
+    const absence = report.running ? {} : await absenceOf(config.state.dir);
     answer(options, report, () => {
       const now = systemClock.now() - (report.wallAheadMs ?? 0);
       const width = terminalWidth(process.stdout);
-      return wrappedLines(completed(options, statusLines(report, now, silence, width)), width);
+      return wrappedLines(completed(options, statusLines(report, now, absence, width)), width);
     });
     return options.check ? checkCode(report) : EXIT.done;
   },
 });
 
-/**
- * The exit code that says how everything stands: the worst of all conditions, and a failure where
- * no daemon runs.
- */
+/** Returns the worst exit code of all conditions, or a failure if no daemon runs. */
 export function checkCode(report: StatusReport): ExitCode {
   const { conditions, peer, running } = report;
   if (!running) return EXIT.failure;
@@ -61,311 +45,16 @@ export function checkCode(report: StatusReport): ExitCode {
   const codes = conditions.map(({ code, severity }): ExitCode => {
     if (code === 'PEER' && isAway) return EXIT.unreachable;
     if (severity === 'info') return EXIT.done;
-    return severity === 'warning' || WORK_GOES_ON.has(code) ? EXIT.quarantined : EXIT.failure;
+    return severity === 'warning' || WORK_CONTINUES.has(code) ? EXIT.quarantined : EXIT.failure;
   });
   return codes.reduce(worse, EXIT.done);
 }
 
-/** Errors in spite of which the work goes on. */
-const WORK_GOES_ON: ReadonlySet<string> = new Set(['MIRROR_CONDITION', 'TIME_TO_SEARCH']);
+/** The errors that do not stop the work. */
+const WORK_CONTINUES: ReadonlySet<string> = new Set(['MIRROR_CONDITION', 'TIME_TO_SEARCH']);
 
-/** Why no daemon answers, as far as the directory of the state tells. */
-interface Silence {
-  /** Set where nothing has run yet. */
-  readonly missing?: MissingState | undefined;
-  /** The process that has the state and takes no commands. */
-  readonly pid?: number | undefined;
-}
-
-async function silenceOf(stateDir: string): Promise<Silence> {
+async function absenceOf(stateDir: string): Promise<Absence> {
   const missing = await missingState(stateDir);
   if (missing !== undefined) return { missing };
   return { pid: (await stateHolder(stateDir))?.pid };
-}
-
-/** What a person needs to know first: whether peersync runs, and if not, how it starts. */
-function firstLines(
-  { folders, pid, running, startedAt }: StatusReport,
-  now: number,
-  silence: Silence,
-): Line[] {
-  if (running && startedAt !== undefined)
-    return [styled('green', `peersync runs (pid ${pid}, for ${durationText(now - startedAt)})`)];
-  const { missing, pid: holder } = silence;
-  if (missing !== undefined)
-    return [
-      styled('yellow', safe(missing.message)),
-      `  \`peersync run\` starts to sync ${counted(folders.length, 'folder')}.`,
-      `  ${missing.moved}`,
-    ];
-  if (holder !== undefined)
-    return [
-      styled(
-        'yellow',
-        `peersync takes no commands now (pid ${holder}): it starts or stops, or it is \`peersync once\`. This is what the state says:`,
-      ),
-    ];
-  return [
-    styled(
-      'yellow',
-      'peersync does not run; `peersync run` starts it. This is what the state says:',
-    ),
-  ];
-}
-
-/**
- * The report for a person, line by line.
- *
- * @param silence of a report that no daemon made
- * @param width of the terminal
- */
-export function statusLines(
-  report: StatusReport,
-  now: number,
-  silence: Silence = {},
-  width?: number,
-): Line[] {
-  return [
-    ...firstLines(report, now, silence),
-    ...summaryLines(report, now),
-    ...conditionLines(report, now),
-    ...statusSections(report, now, width).flatMap(([first = '', ...rest]) => [
-      '',
-      styled('bold', first),
-      ...rest,
-    ]),
-  ];
-}
-
-/** The peer, and what keeps it from answering; how far the files are; the page. */
-export function summaryLines(report: StatusReport, now: number): Line[] {
-  const { figures, pace, page } = report;
-  const { dialect, url } = report.peer;
-  const words = report.running ? `${peerWords(report, now)}  ` : '';
-  const speaks = dialect === undefined ? '(its dialect is not known yet)' : `(speaks ${dialect})`;
-  const last = figures?.lastConfirmedAt;
-  // While they come, the last one is always of just now.
-  const ago =
-    last === undefined || pace !== undefined
-      ? ''
-      : `, the last one ${durationText(Math.max(0, now - last))} ago`;
-  const isWell = report.peer.queue?.circuit.reason === undefined;
-  const peer = `peer     ${words}${safe(url)} ${speaks}`;
-  return [
-    isWell ? peer : styled('red', peer),
-    ...peerFailureLines(report, now).map((line) => `         ${line}`),
-    `files    ${countsText(report)}${speedText(report)}${ago}`,
-    ...(page === undefined ? [] : [`page     ${page}`]),
-  ];
-}
-
-/** Files by status: `12 confirmed, 3 pending, 0 accepted`. */
-export function countsText({ items }: StatusReport): string {
-  const { pending, accepted, confirmed, quarantined } = items;
-  const troubled = quarantined > 0 ? `, ${numberText(quarantined)} quarantined` : '';
-  return `${numberText(confirmed)} confirmed, ${numberText(pending)} pending, ${numberText(accepted)} accepted${troubled}`;
-}
-
-/**
- * How fast files are confirmed and how long that takes, to follow the counts; nothing where nothing
- * moves.
- */
-export function speedText({ pace }: StatusReport): string {
-  return pace === undefined ? '' : `, ${paceText(pace)}`;
-}
-
-/** What the peer does, as the end of a sentence that begins with it. */
-export function peerWords({ peer: { queue } }: StatusReport, now: number): string {
-  if (queue === undefined) return 'is not asked';
-  const { circuit, paused, pausedUntil } = queue;
-  if (paused !== undefined) {
-    const more = (until: number) => `, for ${durationText(Math.max(0, until - now))} more`;
-    const end = paused.until === undefined ? '' : more(paused.until);
-    return `is left alone: paused for ${durationText(now - paused.since)}${end}`;
-  }
-  if (circuit.reason !== undefined)
-    return `${PEER_FAILURE_WORDS[circuit.reason.kind]}, for ${durationText(now - circuit.since)}`;
-  const isBusy = pausedUntil !== undefined && pausedUntil > now;
-  return isBusy ? `asks to wait, for ${durationText(pausedUntil - now)} more` : 'answers';
-}
-
-/**
- * What a report tells of everything but the daemon and the peer: sections with lines, the first of
- * which is a head.
- */
-export function statusSections(report: StatusReport, now: number, width?: number): string[][] {
-  const sections = [
-    folderLines(report, width),
-    figuresLines(report.figures, now, width),
-    quarantineLines(report),
-    mirrorLines(report.mirrors, report.mirrorRoot, now, width),
-    problemLines(report),
-    report.repairs.map((repair) => `state: ${safe(repair)}`),
-  ];
-  return sections.filter((lines) => lines.length > 0);
-}
-
-/** Shown only where there are any. */
-const LEAVING = ['removing', 'removed'] as const;
-const COLUMNS = [
-  'pending',
-  'accepted',
-  'confirmed',
-  'quarantined',
-  'gone',
-  ...LEAVING,
-  'skipped',
-] as const;
-
-function folderLines(report: StatusReport, width?: number): string[] {
-  const { folders, items, uplink } = report;
-  const rows = [
-    ['folder', ...COLUMNS, ''],
-    ...folders.map(({ items: counts, name, watch }) => {
-      return [safe(name), ...COLUMNS.map((status) => counts[status]), watch?.state ?? ''];
-    }),
-  ];
-  const former = report.formerFolders.flatMap(({ hint, message }) => [
-    safe(message),
-    `  ${safe(hint)}`,
-  ]);
-  const lines = [...columns(withoutZeros(rows, width), width), ...former];
-  const { timeToVisibleMs } = uplink ?? {};
-  if (timeToVisibleMs === undefined || items.accepted === 0) return lines;
-  return [
-    ...lines,
-    `The peer shows a document about ${durationText(timeToVisibleMs)} after a push.`,
-  ];
-}
-
-/**
- * The rows without columns that say nothing but zero, the last first, as far as that is needed for
- * them to fit.
- */
-function withoutZeros(rows: readonly (string | number)[][], width = Number.POSITIVE_INFINITY) {
-  const isZero = (column: readonly (string | number)[][], at: number) =>
-    column.slice(1).every((row) => row[at] === 0);
-  let shown = rows;
-  for (const status of LEAVING) {
-    const at = shown[0]?.indexOf(status) ?? -1;
-    if (isZero(shown, at)) shown = shown.map((row) => row.toSpliced(at, 1));
-  }
-  for (let at = (rows[0]?.length ?? 0) - 1; at > 0; at -= 1) {
-    if (Math.max(...columns(shown).map((line) => displayWidth(line))) <= width) break;
-    if (isZero(shown, at)) shown = shown.map((row) => row.toSpliced(at, 1));
-  }
-  return shown;
-}
-
-function quarantineLines({ items, quarantined }: StatusReport): string[] {
-  if (quarantined.length === 0) return [];
-  return [
-    `In quarantine (${numberText(items.quarantined)}):`,
-    ...quarantined.map(({ file, message }) => `  ${safe(file)}: ${safe(message)}`),
-    '  `peersync list --status quarantined` names all, `peersync why PATH` explains one, `peersync retry --all` tries again.',
-  ];
-}
-
-function problemLines({ problems, truncated }: StatusReport): string[] {
-  if (problems.length === 0) return [];
-  const { total, shown } = truncated?.problems ?? { total: 0, shown: 0 };
-  return [
-    'Could not be looked at:',
-    ...problems.map(
-      ({ path, failure }) => `  ${safe(path)}: ${safe(failure.message)} ${failure.hint}`,
-    ),
-    ...(total > shown ? [`  and ${numberText(total - shown)} more`] : []),
-  ];
-}
-
-/** The sections below tell these: of files, of mirrors, and of the peer above. */
-const IN_SECTIONS = /^(PEER|PAUSED|QUARANTINE|MIRROR_|PATH_|STATE_REPAIRED)/;
-/** By code or subject. */
-const LABELS: Readonly<Record<string, string>> = {
-  configuration: 'config',
-  RESTART_NEEDED: 'restart',
-  state: 'state',
-  disk: 'disk',
-  TIME_TO_SEARCH: 'ALERT',
-  FOLDER_HELD: 'held',
-  FOLDER_DEGRADED: 'degraded',
-};
-
-const SEVERITY_STYLES: Readonly<Record<Condition['severity'], Style>> = {
-  critical: 'red',
-  error: 'red',
-  warning: 'yellow',
-  info: 'dim',
-};
-
-/** What a person should know, and the end of a pause. */
-export function conditionLines({ conditions, paused, running }: StatusReport, now: number): Line[] {
-  const lines: Line[] = [];
-  for (const { code, hint, message, severity, since, subject } of conditions) {
-    if (IN_SECTIONS.test(code)) continue;
-    const label = LABELS[code] ?? LABELS[subject] ?? severity;
-    const when = since === undefined ? '' : ` Since ${timeText(since, now)}.`;
-    const line = `${label.padEnd(8)} ${safe(message)}${when}`;
-    lines.push(styled(SEVERITY_STYLES[severity], line), `         ${safe(hint)}`);
-  }
-  if (paused !== undefined) {
-    const end = paused.until === undefined ? '' : `, until ${dueText(paused.until, now)}`;
-    const what = running
-      ? 'nothing is sent to the peer, changes on disk are read and wait'
-      : 'the next run begins so';
-    const since = timeText(paused.since, now);
-    lines.push(
-      styled('yellow', `paused   since ${since}${end}: ${what}; \`peersync resume\` ends it`),
-    );
-  }
-  return lines;
-}
-
-/** What keeps the peer from answering, line by line. */
-function peerFailureLines({ paused, peer: { queue } }: StatusReport, now: number): string[] {
-  const { reason, nextProbeAt, tries = 0 } = queue?.circuit ?? {};
-  if (reason === undefined) return [];
-  const due = nextProbeAt === undefined ? 'now, or with the next work' : dueText(nextProbeAt, now);
-  const next = paused === undefined ? due : 'when the pause ends';
-  return [
-    safe(sentence(reason.message)),
-    ...(reason.hint === undefined ? [] : [safe(reason.hint)]),
-    `Work waits and nothing is lost. Tried ${counted(tries, 'time')}; the next try: ${next}.`,
-  ];
-}
-
-/** So many collections are shown. */
-const SHOWN = 20;
-
-/** Time-to-search by collection, where there is something to tell. */
-export function figuresLines(
-  figures: StatisticsReport | undefined,
-  now: number,
-  width?: number,
-): string[] {
-  const told = (figures?.timeToSearch ?? []).filter(
-    ({ day, waiting }) => day.count > 0 || waiting > 0,
-  );
-  if (told.length === 0) return [];
-  const rows: (string | number)[][] = [
-    ['time to search', 'last hour', 'p50', 'p95', 'p99', 'last 24 h', 'p50', 'p95', 'p99', ''],
-  ];
-  for (const row of told.slice(0, SHOWN))
-    rows.push([safe(row.collection), ...cells(row.hour), ...cells(row.day), waitingText(row, now)]);
-  const more = told.length - SHOWN;
-  return [
-    ...columns(rows, width),
-    ...(more > 0 ? [`  and ${numberText(more)} more: \`peersync status --json\``] : []),
-  ];
-}
-
-function cells({ count, p50Ms, p95Ms, p99Ms }: Percentiles): (string | number)[] {
-  return [count, ...[p50Ms, p95Ms, p99Ms].map((ms) => (ms === undefined ? '-' : durationText(ms)))];
-}
-
-function waitingText({ waiting, oldestSince }: TimeToSearch, now: number): string {
-  if (waiting === 0) return '';
-  const oldest =
-    oldestSince === undefined ? '' : `, the oldest for ${durationText(now - oldestSince)}`;
-  return `${numberText(waiting)} waiting${oldest}`;
 }

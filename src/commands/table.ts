@@ -1,29 +1,29 @@
 import { isUtf8 } from 'node:buffer';
 import { createReadStream } from 'node:fs';
 import { tmpdir } from 'node:os';
+import { z } from 'zod';
+import { define } from '../cli/command.js';
+import { consent, onThisTerminal } from '../cli/consent.js';
+import type { GlobalOptions } from '../cli/global-options.js';
+import * as option from '../cli/option.js';
+import { answer, print, printJson, writeAll } from '../cli/output.js';
+import { counted, named, safe, tableText, terminalWidth } from '../cli/text.js';
+import { UsageError } from '../cli/usage.js';
 import { EXIT, messageOf, PeersyncError } from '../lib/errors.js';
 import { writtenPath } from '../lib/home.js';
 import { shellWord } from '../lib/text.js';
 import { formatBytes } from '../lib/units.js';
 import type { PeerClient } from '../peer/client.js';
 import type { TableQuery, TableRow, TableStream } from '../peer/table.js';
-import {
-  answer,
-  define,
-  type GlobalOptions,
-  print,
-  printJson,
-  UsageError,
-  writeAll,
-} from './context.js';
-import * as option from './option.js';
 import { askPeer, nameMaxSize, noTable } from './peer.js';
-import { consent, onThisTerminal } from './terminal.js';
-import { counted, named, safe, tableText, terminalWidth } from './text.js';
 
 const TABLE = option.needed('The name of the table');
 
+const cellsShape = z.record(z.string(), z.string());
+const rowShape = z.object({ table: z.string(), pk: z.string(), cells: cellsShape });
+
 const tableList = define({
+  output: z.object({ tables: z.array(z.string()) }),
   examples: [['$0 table list', 'One a line']],
   run: async (options) => {
     const tables = await askPeer(options, (client, signal) => client.tables.list({ signal }));
@@ -38,6 +38,9 @@ type Format = (typeof FORMATS)[number];
 
 /** The rows of a table, to the standard output, in bounded memory. */
 const tableGet = define({
+  output: cellsShape.describe(
+    'A row: its key is `pk`, its cells stand under the names of their columns.',
+  ),
   positionals: { table: TABLE },
   options: {
     search: option.value('Only rows that the peer finds by this'),
@@ -124,6 +127,7 @@ const CELLS = {
 
 /** Changes cells of one row, or makes the row; the cells that are not named stay. */
 const tableSet = define({
+  output: rowShape,
   positionals: CELLS,
   options: { pk: option.needed('The key of the row') },
   examples: [
@@ -142,6 +146,7 @@ const tableSet = define({
 
 /** Adds a row under a new key. */
 const tableAdd = define({
+  output: rowShape,
   positionals: CELLS,
   examples: [['$0 table add prices name=beech price=9.80', 'The new key is shown']],
   run: async (options) => {
@@ -163,10 +168,11 @@ async function change(
 }
 
 /**
- * The cells behind `column=value`. A column whose name holds "=" cannot be named this way.
+ * Returns the cells of `column=value` arguments. A column whose name contains "=" cannot be given
+ * this way.
  *
- * @throws UsageError for what is no such pair, and for a column that is given twice; PeersyncError
- *   for a file that cannot be read
+ * @throws UsageError for an argument of another form, and for a column that is given twice;
+ *   PeersyncError for a file that cannot be read
  */
 export async function cellsOf(pairs: readonly string[]): Promise<ReadonlyMap<string, string>> {
   if (pairs.length === 0) throw new UsageError('No cell was given.', 'Write it like price=12.50.');
@@ -229,6 +235,7 @@ const SHOWN_ROWS = 20;
 
 /** Deletes the rows with exactly these keys. */
 const tableDeleteRows = define({
+  output: z.object({ table: z.string(), deleted: z.array(z.string()) }),
   positionals: {
     table: TABLE,
     pk: option.several('The keys of the rows'),
@@ -256,6 +263,10 @@ const tableDeleteRows = define({
 
 /** Deletes a whole table. */
 const tableDrop = define({
+  output: z.object({
+    dropped: z.string(),
+    tables: z.array(z.string()).describe('Those that are left.'),
+  }),
   positionals: { table: TABLE },
   options: { yes: YES },
   examples: [
@@ -277,23 +288,22 @@ const tableDrop = define({
 });
 
 /**
- * Finds what would go: the rows with these keys, or all. Without --yes it is shown, and a person is
- * asked.
+ * Finds the rows with these keys, or all rows. Without --yes it shows them and asks a person.
  *
- * @throws PeersyncError NOT_FOUND where the table or one of the keys is not there: then nothing is
+ * @throws PeersyncError NOT_FOUND if the table or one of the keys does not exist; then nothing is
  *   deleted
  */
 async function assertMeant(
   client: PeerClient,
   options: GlobalOptions & { readonly table: string; readonly yes: boolean },
-  asked: {
+  deletion: {
     readonly keys: readonly string[] | undefined;
     readonly question: (rows: string) => string;
     readonly expected: string;
   },
   signal: AbortSignal,
 ): Promise<void> {
-  const { keys } = asked;
+  const { keys } = deletion;
   const { json, table, yes } = options;
   const missing = new Set(keys);
   const rows: TableRow[] = [];
@@ -333,7 +343,12 @@ async function assertMeant(
     await writeAll(stdout, tableText(columns, [rows], terminalWidth(stdout)));
     if (count > rows.length) print(`… and ${counted(count - rows.length, 'row')} more`);
   }
-  await consent(asked.question(counted(count, 'row')), asked.expected, onThisTerminal(), signal);
+  await consent(
+    deletion.question(counted(count, 'row')),
+    deletion.expected,
+    onThisTerminal(),
+    signal,
+  );
 }
 
 /** Tables of the peer. */

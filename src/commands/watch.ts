@@ -1,27 +1,12 @@
-import type { Config } from '../config/config.js';
-import { askDaemon } from '../daemon/control.js';
-import { systemClock } from '../lib/clock.js';
-import { EXIT, messageOf, PeersyncError } from '../lib/errors.js';
-import { durationText } from '../lib/units.js';
-import type { LiveLine } from '../report/answers.js';
-import type { RecentEvent, StatusReport } from '../report/status.js';
-import {
-  answer,
-  completed,
-  define,
-  type GlobalOptions,
-  printJson,
-  untilStopped,
-} from './context.js';
-import { configToAsk } from './daemon-access.js';
-import {
-  conditionLines,
-  countsText,
-  peerWords,
-  speedText,
-  statusSections,
-  summaryLines,
-} from './status.js';
+import { askLines, askOnce } from '../api/client.js';
+import { live } from '../api/live.js';
+import type { LiveLine } from '../api/live-feed.js';
+import { pause } from '../api/pause.js';
+import { resume } from '../api/resume.js';
+import { define } from '../cli/command.js';
+import type { GlobalOptions } from '../cli/global-options.js';
+import { answer, completed, printJson } from '../cli/output.js';
+import { untilStopped } from '../cli/signals.js';
 import {
   canDraw,
   type Line,
@@ -30,22 +15,29 @@ import {
   type Style,
   styled,
   wantsColour,
-} from './terminal.js';
-import { clockText, counted, safe } from './text.js';
+} from '../cli/terminal.js';
+import { clockText, counted, safe } from '../cli/text.js';
+import type { Config } from '../config/config.js';
+import { systemClock } from '../lib/clock.js';
+import { EXIT, messageOf, PeersyncError } from '../lib/errors.js';
+import { durationText } from '../lib/units.js';
+import type { RecentEvent } from '../report/live.js';
+import type { StatusReport } from '../report/status-report.js';
+import { configToAsk } from './ask.js';
+import { countsText, peerWords, reportLines, speedText } from './status-lines.js';
 
-/** Between two pictures, in ms. */
+/** The interval between two pictures, in ms. */
 const PICTURE_MS = 1_000;
-/** Between two plain lines, in ms. */
+/** The interval between two plain lines, in ms. */
 const LINE_MS = 5_000;
-/** Between two tries to find the daemon, in ms. */
+/** The interval between two tries to find the daemon, in ms. */
 const RETRY_MS = 1_000;
-/** How long a daemon may take to begin, in ms. */
+/** The longest time until a daemon begins to answer, in ms. */
 const PATIENCE_MS = 15_000;
 
-/**
- * The running daemon, as it works: the whole window of a terminal, or a plain line now and then.
- */
+/** Follows the running daemon: in the whole window of a terminal, or a plain line now and then. */
 export const watchCommand = define({
+  output: live.line,
   examples: [
     ['$0 watch', 'q ends it, p pauses peersync and resumes it'],
     ['$0 watch | tee log', 'One plain line every few seconds, as also under NO_COLOR or TERM=dumb'],
@@ -64,12 +56,12 @@ export const watchCommand = define({
           () => {},
         );
       const model = new WatchModel();
-      const take = (line: LiveLine) => model.take(line, timeOf(model));
-      const followed = follow(config, signal, take, (why) => model.lose(why));
+      const onLine = (line: LiveLine) => model.receive(line, timeOf(model));
+      const followed = follow(config, signal, onLine, (why) => model.disconnect(why));
       const isDrawn = canDraw(stdout, env) && wantsColour(env);
       await Promise.race([
         followed,
-        isDrawn ? show(options, config, model, ending) : tell(options, model, signal),
+        isDrawn ? drawWindow(options, config, model, ending) : printLines(options, model, signal),
       ]);
     });
     return EXIT.done;
@@ -77,67 +69,66 @@ export const watchCommand = define({
 });
 
 /**
- * Follows the daemon until `signal` aborts, from one to the next where it is started anew.
+ * Follows the daemon until `signal` aborts. When the daemon ends, it follows the next one.
  *
- * @param away the daemon does not run, or went away; it is looked for until it is back
- * @throws PeersyncError what a daemon answers that cannot be followed
+ * @param onLine called with each line of the daemon
+ * @param onAbsence called with the reason when no daemon answers; it is tried again
+ * @throws PeersyncError the error of a daemon that cannot be followed
  */
 async function follow(
   config: Config,
   signal: AbortSignal,
-  take: (line: LiveLine) => void,
-  away: (why: string) => void,
+  onLine: (line: LiveLine) => void,
+  onAbsence: (why: string) => void,
 ): Promise<void> {
   let wasThere = false;
   while (!signal.aborted) {
     try {
-      const question = { ask: 'live', parameters: {} };
-      const lines = await askDaemon(config.state.dir, question, {
-        patienceMs: PATIENCE_MS,
-        signal,
-      });
-      for await (const each of lines ?? []) take(each as LiveLine);
+      const asking = { patienceMs: PATIENCE_MS, signal };
+      const lines = await askLines(config.state.dir, live, {}, asking);
+      for await (const line of lines ?? []) onLine(line);
       wasThere ||= lines !== undefined;
       const why = wasThere
         ? 'the daemon went away'
         : 'no daemon runs: start it with `peersync run`';
-      away(`${why}; waiting for it`);
+      onAbsence(`${why}; waiting for it`);
     } catch (error) {
       if (signal.aborted) return;
       if (!(error instanceof PeersyncError) || error.code !== 'CONTROL_FAILED') throw error;
       wasThere = true;
-      away(`${messageOf(error)} Trying again`);
+      onAbsence(`${messageOf(error)} Trying again`);
     }
     await systemClock.sleep(RETRY_MS, signal);
   }
 }
 
-/** In the time of the daemon, whose clock is a steady one. */
+/** Returns the time by the steady clock of the daemon. */
 function timeOf({ status }: WatchModel): number {
   return systemClock.now() - (status?.wallAheadMs ?? 0);
 }
 
-/** Plain lines, one now and then while a daemon runs. */
-async function tell(options: GlobalOptions, model: WatchModel, signal: AbortSignal): Promise<void> {
-  // The daemon's first word comes at once.
-  while (!signal.aborted && model.status === undefined && model.away === undefined)
+/** Prints a plain line every few seconds while a daemon runs. */
+async function printLines(
+  options: GlobalOptions,
+  model: WatchModel,
+  signal: AbortSignal,
+): Promise<void> {
+  // The first line of the daemon comes at once.
+  while (!signal.aborted && model.status === undefined && model.absence === undefined)
     await systemClock.sleep(50, signal);
-  let told: string | undefined;
+  let printed: string | undefined;
   while (!signal.aborted) {
-    const { away } = model;
-    // That the daemon is away is told once, and again when there is another reason.
-    if (away === undefined || away !== told)
+    const { absence } = model;
+    // The reason of an absence is printed once, until there is another reason.
+    if (absence === undefined || absence !== printed)
       answer(options, undefined, () => [watchLine(model, timeOf(model))]);
-    told = away;
+    printed = absence;
     await systemClock.sleep(LINE_MS, signal);
   }
 }
 
-/**
- * The whole window, drawn anew once a second, and when a key is pressed or the window gets another
- * size.
- */
-async function show(
+/** Draws the whole window once a second, and when a key is pressed or the window is resized. */
+async function drawWindow(
   options: GlobalOptions,
   config: Config,
   model: WatchModel,
@@ -167,8 +158,11 @@ async function show(
   try {
     while (!signal.aborted) {
       draw();
-      // The first picture with something on it is not waited for.
-      await systemClock.sleep(model.heardAt === undefined ? PICTURE_MS / 10 : PICTURE_MS, signal);
+      // The first picture with a status is drawn at once.
+      await systemClock.sleep(
+        model.receivedAt === undefined ? PICTURE_MS / 10 : PICTURE_MS,
+        signal,
+      );
     }
   } finally {
     stdout.off('resize', redraw);
@@ -178,70 +172,61 @@ async function show(
 }
 
 /** @returns what was done, for the last line */
-async function pauseOrResume(config: Config, { status }: WatchModel): Promise<string> {
-  const ask = status?.peer.queue?.paused === undefined ? 'pause' : 'resume';
-  const lines = await askDaemon(
-    config.state.dir,
-    { ask, parameters: {} },
-    { patienceMs: PATIENCE_MS },
-  );
-  if (lines === undefined) return 'no daemon runs: start it with `peersync run`';
-  for await (const _ of lines);
-  return ask === 'pause' ? 'paused: files are watched, the peer is left alone' : 'resumed';
+async function pauseOrResume({ state }: Config, { status }: WatchModel): Promise<string> {
+  const isPaused = status?.peer.queue?.paused !== undefined;
+  const asking = { patienceMs: PATIENCE_MS };
+  const answer = isPaused
+    ? await askOnce(state.dir, resume, {}, asking)
+    : await askOnce(state.dir, pause, {}, asking);
+  if (answer === undefined) return 'no daemon runs: start it with `peersync run`';
+  return isPaused ? 'resumed' : 'paused: files are watched, the peer is left alone';
 }
 
-const KEPT_EVENTS = 100;
+const MAX_EVENTS = 100;
 
-/**
- * What is known of the daemon that is watched; its size does not depend on how many files there
- * are.
- */
+/** The knowledge about the followed daemon. Its size does not depend on the number of files. */
 export class WatchModel {
-  /** What it said last, also when it is away since. */
+  /** The last status, also if the daemon is away now. */
   status: StatusReport | undefined;
-  /** When that was, in ms since the epoch. */
-  heardAt: number | undefined;
-  /** Why nothing comes, in a sentence; undefined while something does. */
-  away: string | undefined;
+  /** When the last line was received, in ms since the epoch. */
+  receivedAt: number | undefined;
+  /** The reason why no lines arrive, in a sentence; undefined while they do. */
+  absence: string | undefined;
   /** Oldest first. */
   events: RecentEvent[] = [];
-  /** What became of the last key, and when it was pressed, in ms since the epoch. */
+  /** The result of the last key, and when it was pressed, in ms since the epoch. */
   note: { readonly text: string; readonly at: number } | undefined;
 
-  take(line: LiveLine, now: number): void {
-    this.away = undefined;
-    this.heardAt = now;
+  receive(line: LiveLine, now: number): void {
+    this.absence = undefined;
+    this.receivedAt = now;
     if (line.kind === 'status') this.status = line.status;
-    if (line.kind === 'recents')
-      this.events = [...this.events, ...line.recents].slice(-KEPT_EVENTS);
+    if (line.kind === 'recents') this.events = [...this.events, ...line.recents].slice(-MAX_EVENTS);
   }
 
-  /** The daemon went away; what it did is told anew when it is back. */
-  lose(why: string): void {
-    this.away = why;
+  /** The daemon went away. It sends its recent events again when it is back. */
+  disconnect(why: string): void {
+    this.absence = why;
     this.events = [];
   }
 }
 
-/** A daemon says something at least every 15 s; in ms. */
-const QUIET_MS = 20_000;
-/** Of the lines, so much is for the status where there are many events. */
+/** A daemon sends a status at least every 15 s. After this time it counts as silent. */
+const SILENT_MS = 20_000;
+/** The share of the lines that the status has if there are many events. */
 const STATUS_SHARE = 2 / 3;
-/** So long the last line tells what became of a key, in ms. */
+/** The time that the last line shows the result of a key, in ms. */
 const NOTE_MS = 4_000;
 
-/**
- * What the whole window shows, at most `rows` lines; those that are too long are cut when they are
- * drawn.
- */
+/** Returns the lines of the window, at most `rows`. Lines that are too long are cut when drawn. */
 export function watchView(model: WatchModel, rows: number, now: number, keys: string): Line[] {
   const { note } = model;
   const room = Math.max(1, rows - 1);
   const events = eventLines(model, room);
-  // The latest events are worth more than the end of a long status.
+  // The latest events matter more than the end of a long status.
   const most = Math.max(room - events.length, Math.ceil(room * STATUS_SHARE));
   const lines = [
-    ...cutTo(most, [headLine(model, now), ...statusLines(model, now)]),
+    ...cutTo(most, [headLine(model, now), ...statusView(model, now)]),
     ...events,
   ].slice(0, room);
   while (lines.length < room) lines.push('');
@@ -249,24 +234,17 @@ export function watchView(model: WatchModel, rows: number, now: number, keys: st
   return rows < 2 ? lines : [...lines, isNoted ? note.text : styled('dim', keys)];
 }
 
-/** What `status` tells, with the mirrors in trouble alone. */
-function statusLines({ away, heardAt = 0, status }: WatchModel, now: number): Line[] {
+/** Returns the lines that `status` prints. If the daemon is away, they are as it was last. */
+function statusView({ absence, receivedAt = 0, status }: WatchModel, now: number): Line[] {
   if (status === undefined) return [];
-  const mirrors = status.mirrors.filter(
-    ({ condition, conflicts = [], failure }) =>
-      (condition ?? failure) !== undefined || conflicts.length > 0,
-  );
-  const sections = statusSections({ ...status, mirrors }, now);
+  if (absence === undefined) return reportLines(status, now);
   return [
-    ...(away === undefined
-      ? summaryLines(status, now)
-      : [styled('dim', `what it said last, ${durationText(now - heardAt)} ago:`)]),
-    ...conditionLines(status, now),
-    ...sections.flatMap(([first = '', ...rest]) => ['', styled('bold', first), ...rest]),
+    styled('dim', `what it said last, ${durationText(now - receivedAt)} ago:`),
+    ...reportLines({ ...status, running: false }, now),
   ];
 }
 
-/** At most so many lines; where they are too many, blank ones go first. */
+/** Cuts lines to a number. Blank lines are dropped first. */
 function cutTo(most: number, all: readonly Line[]): Line[] {
   const lines = all.length <= most ? all : all.filter((line) => line !== '');
   if (lines.length <= most || most < 3) return lines.slice(0, most);
@@ -274,22 +252,23 @@ function cutTo(most: number, all: readonly Line[]): Line[] {
   return [...lines.slice(0, most - 1), styled('dim', more)];
 }
 
-/** The same in one line of plain text. */
-export function watchLine({ away, status }: WatchModel, now: number): string {
+/** Returns the state of the daemon as one line of plain text. */
+export function watchLine({ absence, status }: WatchModel, now: number): string {
   const time = clockText(now);
-  if (away !== undefined || status === undefined) return `${time} ${away ?? 'Asking the daemon.'}`;
-  const troubles = status.conditions.filter(({ severity }) => severity !== 'info').length;
-  const more = troubles === 0 ? '' : `, ${counted(troubles, 'trouble')}: see \`peersync status\``;
+  if (absence !== undefined || status === undefined)
+    return `${time} ${absence ?? 'Asking the daemon.'}`;
+  const count = status.conditions.filter(({ severity }) => severity !== 'info').length;
+  const more = count === 0 ? '' : `, ${counted(count, 'condition')}: see \`peersync status\``;
   return `${time} ${countsText(status)}${speedText(status)}, the peer ${peerWords(status, now)}${more}`;
 }
 
-function headLine({ away, heardAt, status }: WatchModel, now: number): Line {
+function headLine({ absence, receivedAt, status }: WatchModel, now: number): Line {
   const line = (style: Style, words: string) =>
     styled(style, `peersync  ${words}  ${clockText(now)}`);
-  if (away !== undefined) return line('red', away);
-  if (status === undefined || heardAt === undefined) return line('bold', 'asking the daemon');
-  if (now - heardAt > QUIET_MS)
-    return line('yellow', `no word from the daemon for ${durationText(now - heardAt)}`);
+  if (absence !== undefined) return line('red', absence);
+  if (status === undefined || receivedAt === undefined) return line('bold', 'asking the daemon');
+  if (now - receivedAt > SILENT_MS)
+    return line('yellow', `no word from the daemon for ${durationText(now - receivedAt)}`);
   const since =
     status.startedAt === undefined ? '' : ` for ${durationText(now - status.startedAt)}`;
   return line('bold', `runs${since} (version ${status.version}, pid ${status.pid})`);
@@ -297,7 +276,7 @@ function headLine({ away, heardAt, status }: WatchModel, now: number): Line {
 
 const LEVEL_STYLES: Readonly<Record<string, Style>> = { warn: 'yellow', error: 'red' };
 
-/** The latest stands first, so that what is cut away is old. */
+/** Returns the latest event first, so that old ones are cut. */
 function eventLines({ events }: WatchModel, rows: number): Line[] {
   if (events.length === 0) return [];
   const lines = events.slice(-rows).map(({ at, level, message }): Line => {

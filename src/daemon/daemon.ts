@@ -1,16 +1,12 @@
+import { LiveFeed } from '../api/live-feed.js';
+import { answererOf } from '../api/requests.js';
 import type { Clock } from '../lib/clock.js';
 import { PeersyncError } from '../lib/errors.js';
 import { collectGarbageAtRest } from '../lib/process.js';
 import { StatusPage } from '../page/status-page.js';
-import { answers, LiveFeed } from '../report/answers.js';
-import {
-  type CurrentConfig,
-  type Live,
-  type RecentEvent,
-  type ReloadReport,
-  type StatusReport,
-  statusReport,
-} from '../report/status.js';
+import type { CurrentConfig, Live, RecentEvent, ReloadReport } from '../report/live.js';
+import { statusReport } from '../report/status.js';
+import type { StatusReport } from '../report/status-report.js';
 import { openControl } from './control.js';
 import { DaemonLog } from './log-repeats.js';
 import type { DaemonOptions, OpenDeps } from './options.js';
@@ -74,8 +70,8 @@ export class Daemon implements Live {
     await statistics.start();
     shutdown.add('statistics', () => statistics.stop());
     const feed = new LiveFeed(this);
-    const ask = answers(this, feed);
-    shutdown.add('control socket', await openControl(current.config.state.dir, ask, log));
+    const answer = answererOf({ live: this, feed });
+    shutdown.add('control socket', await openControl(current.config.state.dir, answer, log));
     uplink.start(onFailure);
     shutdown.add('uplink', async () => {
       const stopped = uplink.stop();
@@ -93,7 +89,7 @@ export class Daemon implements Live {
     shutdown.add('audit', () => audit.stop());
     const page = new StatusPage({
       live: this,
-      ask,
+      answer,
       feed,
       env: process.env,
       onUrl: this.parts.linkTo,

@@ -2,7 +2,8 @@ import type { Config } from '../config/config.js';
 import type { Timer } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
 import { counted, quoted, shellWord } from '../lib/text.js';
-import { gone, isAway, mayHaveDocument } from '../state/entry.js';
+import { isAway, mayHaveDocument } from '../state/entry.js';
+import { gone } from '../state/transitions.js';
 import { isToBeRemoved } from '../watch/deletion-candidates.js';
 import type { WatchDeps } from '../watch/deps.js';
 

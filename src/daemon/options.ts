@@ -1,7 +1,7 @@
 import type { Config } from '../config/config.js';
 import type { Clock } from '../lib/clock.js';
 import type { Logger } from '../lib/logger.js';
-import type { CurrentConfig } from '../report/status.js';
+import type { CurrentConfig } from '../report/live.js';
 import type { DaemonLog } from './log-repeats.js';
 import type { Notifier } from './notifier.js';
 import type { Shutdown } from './shutdown.js';

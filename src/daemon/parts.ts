@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { restorePause } from '../api/pause.js';
 import type { FolderConfig } from '../config/config.js';
 import { documentUrl } from '../config/url.js';
 import { startEmbeddedPeer } from '../embedded/embedded-peer.js';
@@ -8,7 +9,6 @@ import { WorkThread } from '../lib/work-thread.js';
 import { Mirrors } from '../mirror/mirrors.js';
 import { isDialect } from '../peer/dialects/dialects.js';
 import { RequestQueue } from '../queue/request-queue.js';
-import { restorePause } from '../report/pausing.js';
 import { Statistics } from '../report/statistics.js';
 import { knownDialect, knownEmbedded } from '../report/status.js';
 import type { Item } from '../state/entry.js';

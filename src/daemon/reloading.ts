@@ -3,7 +3,7 @@ import type { Config } from '../config/config.js';
 import { resolveSecret } from '../config/secret.js';
 import { messageOf, PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
-import type { CurrentConfig, ReloadReport } from '../report/status.js';
+import type { CurrentConfig, ReloadReport } from '../report/live.js';
 import { configuredCredentials, readCa } from './configured-peer.js';
 import type { DaemonOptions } from './options.js';
 import type { Parts } from './parts.js';

@@ -4,7 +4,9 @@ import { messageOf } from '../lib/errors.js';
 import type { HealthCheck, Stuck } from '../lib/health.js';
 import { withConfig } from '../lib/hint.js';
 import { durationText } from '../lib/units.js';
-import { type DiskFailure, type Live, statusSentence } from '../report/status.js';
+import type { Live } from '../report/live.js';
+import { statusSentence } from '../report/status.js';
+import type { DiskFailure } from '../report/status-report.js';
 import type { Notifier } from './notifier.js';
 
 /** Default time that a loop may be busy without progress, in ms. */

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
+import type { Extract } from '../content/readers/document-reader.js';
 import { readHtml } from '../content/readers/html.js';
-import type { Extract } from '../content/readers/reader.js';
 import { withoutSequences } from '../lib/rewriting.js';
 import { escapeInvisible, parseUrl } from '../lib/text.js';
 import { Refusal } from './form.js';

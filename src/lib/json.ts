@@ -23,6 +23,37 @@ export function parseJson(text: string): JsonResult {
   return { value: JSON.parse(text) };
 }
 
+/**
+ * Returns a member of an object in a text, by the keys that lead to it. The text may have a fault
+ * behind the member.
+ *
+ * @returns undefined if there is no such member before the first fault
+ */
+export function memberOf(text: string, keys: readonly string[]): unknown {
+  const scanner = new JsonScanner(text);
+  try {
+    scanner.begin();
+    for (const key of keys) {
+      if (text[scanner.at] !== '{' || !hasEntry(scanner, key)) return undefined;
+    }
+    const start = scanner.at;
+    scanner.value();
+    return JSON.parse(text.slice(start, scanner.at));
+  } catch (error) {
+    if (error instanceof OffsetFault) return undefined;
+    throw error;
+  }
+}
+
+/** Moves the scanner to the value of an entry of the object that opens here. */
+function hasEntry(scanner: JsonScanner, key: string): boolean {
+  for (const { name } of scanner.entries()) {
+    if (name === key) return true;
+    scanner.value();
+  }
+  return false;
+}
+
 /** The deepest nesting of a text. */
 const MAX_DEPTH = 64;
 

@@ -1,85 +1,103 @@
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { MirrorReport } from '../mirror/record.js';
-import type { QueueStatus } from '../queue/request-queue.js';
-import type { Answerer, LiveFeed, Requests } from '../report/answers.js';
-import type { Live } from '../report/status.js';
-import type { ScanReport } from '../watch/watcher.js';
+import { approveDeletes } from '../api/approve-deletes.js';
+import { items } from '../api/items.js';
+import type { LiveFeed } from '../api/live-feed.js';
+import { mirror } from '../api/mirror.js';
+import { mirrorAccept } from '../api/mirror-accept.js';
+import { pause } from '../api/pause.js';
+import type { Request } from '../api/request.js';
+import type { Answerer } from '../api/requests.js';
+import { rescan } from '../api/rescan.js';
+import { resume } from '../api/resume.js';
+import { retry } from '../api/retry.js';
+import { requestRoutes } from '../api/routes.js';
+import { status } from '../api/status.js';
+import { tryNow } from '../api/try-now.js';
+import { why } from '../api/why.js';
+import type { Live } from '../report/live.js';
 import { PageError } from './guard.js';
 
 /*
- * What the server of the status page and the page in the browser say to each other. The browser
- * takes types only, so that nothing of the server comes into it with them. Times are ms since the
- * epoch.
+ * The requests between the status page's server and the page in the browser. The browser imports
+ * only types from here, so no code of the server reaches it.
+ *
+ * The routes are those of `api/routes.ts`, for the requests that the page offers. A GET has its
+ * question in the query. A POST has its question as a JSON body, `{}` if there are no parameters.
+ * An answer is one JSON document. Beside them there are:
  *
  * | request | answer |
  * | --- | --- |
- * | `GET /api/status` | `StatusReport` |
  * | `GET /api/live` | server-sent events: the event is a `LiveLine['kind']`, its data a `StatusReport`, `Sample[]` or `RecentEvent[]` |
- * | `GET /api/why?path=` | `WhyReport`, of an absolute path or of `FOLDER/path`, as lists and logs name files |
- * | `GET /api/items?status=&folder=&name=&after=&limit=` | `ItemsPage` |
- * | `POST /api/retry` | `RetryRequest` -> `RetryAnswer` |
- * | `POST /api/try` | `{}` -> `{}`; a peer in trouble is asked now |
- * | `POST /api/approve-deletes` | `ApproveDeletesRequest` -> `{}`; documents of removed files are removed from the peer |
- * | `POST /api/rescan` | `RescanRequest` -> `RescanAnswer`, when the scan is over |
- * | `POST /api/pause`, `POST /api/resume` | `PauseRequest`, `{}` -> `PauseAnswer` |
- * | `POST /api/mirrors/run`, `POST /api/mirrors/accept` | `MirrorsRequest` -> `MirrorsAnswer`, when they are done |
  * | `GET /sign-in`, `POST /sign-in` | the page `sign-in.html`, whose form sends the field `token` |
- * | `POST /sign-out` | `{}` -> `{}`; the session of this browser is over |
+ * | `POST /sign-out` | `{}` -> `{}`; the session of this browser ends |
  *
- * A `POST` to the API has a body in JSON, `{}` where nothing is to be said. Every error has a
- * status from 400 up and is an `ApiError`. 401 says that a token is needed: go to `/sign-in`. A
- * wrong token leads back to `/sign-in#wrong`, so that the page can say so without a script
- * (`:target`). What is below `/assets/`, `/sign-in` itself and `/healthz` need no token.
+ * Every error has a status from 400 up and is an `ApiError`. 401 means that a token is needed: go
+ * to `/sign-in`. A wrong token redirects to `/sign-in#wrong`, so that the page can say so without a
+ * script (`:target`). `/assets/`, `/sign-in` and `/healthz` need no token.
  */
+
+/** The requests that the page offers. */
+const OFFERED = [
+  status,
+  items,
+  why,
+  retry,
+  tryNow,
+  approveDeletes,
+  rescan,
+  pause,
+  resume,
+  mirror,
+  mirrorAccept,
+] as const;
 
 export type { ItemLine, ItemsPage } from '../report/items.js';
 export type { ApiError } from './guard.js';
-export type RetryRequest = Requests['retry'];
-export type ApproveDeletesRequest = Requests['approve-deletes'];
-export type RescanRequest = Requests['rescan'];
-export type PauseRequest = Requests['pause'];
-export type MirrorsRequest = Requests['mirror'];
 
-export interface RetryAnswer {
-  readonly retried: number;
-  /** Files that were skipped or could not be read, and are looked at again. */
-  readonly lookedAt: number;
-}
+/** The body that asks a request. */
+type QuestionOf<R> = R extends Request<infer _Need, infer Input, infer _Line> ? Input : never;
+/** A line of the answer to a request. */
+type LineOf<R> = R extends Request<infer _Need, infer _Input, infer Line> ? Line : never;
 
+export type RetryRequest = QuestionOf<typeof retry>;
+export type ApproveDeletesRequest = QuestionOf<typeof approveDeletes>;
+export type RescanRequest = QuestionOf<typeof rescan>;
+export type PauseRequest = QuestionOf<typeof pause>;
+export type MirrorsRequest = QuestionOf<typeof mirror>;
+
+export type RetryAnswer = LineOf<typeof retry>;
 export interface RescanAnswer {
-  readonly scans: readonly ScanReport[];
+  readonly scans: readonly LineOf<typeof rescan>[];
 }
-
 export interface PauseAnswer {
-  readonly paused?: NonNullable<QueueStatus['paused']>;
+  readonly paused: LineOf<typeof pause>;
 }
-
 export interface MirrorsAnswer {
-  readonly mirrors: readonly MirrorReport[];
+  readonly mirrors: readonly LineOf<typeof mirror>[];
 }
 
 export interface PageDeps {
   readonly live: Live;
-  /** What the commands are answered with: the page does nothing in another way. */
-  readonly ask: Answerer;
+  /** Answers the requests of the page, as it answers those of commands. */
+  readonly answer: Answerer;
   readonly feed: LiveFeed;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Told where the page is, as soon as it is open or shut. */
+  /** Called with the URL of the page when it opens, and with undefined when it closes. */
   readonly onUrl?: ((url: string | undefined) => void) | undefined;
-  /** Of the page as the build left it. @default beside this file */
+  /** The directory of the page as the build left it. @default beside this file */
   readonly assetsDirectory?: string;
 }
 
-/** So many browsers follow at a time. */
-const MOST_FOLLOWERS = 32;
+/** The largest number of browsers that follow at a time. */
+const MAX_FOLLOWERS = 32;
 /**
- * Who has not read what was sent for so long is not there any more, in ms; a status is sent every
- * 15 s.
+ * A connection that has not read what was sent for this time is closed, in ms. A status is sent
+ * every 15 s.
  */
 const SLOW_MS = 30_000;
 
-/** The browsers that follow the page at the moment, each with the request that it began by. */
+/** The browsers that follow the page, each with its request. */
 export class Followers {
   readonly #all = new Map<AbortController, FastifyRequest>();
 
@@ -87,7 +105,7 @@ export class Followers {
     return this.#all.size;
   }
 
-  /** @returns aborted when the connection is closed, or the follower is ended */
+  /** @returns a signal that aborts when the connection closes, or the follower is ended */
   add(request: FastifyRequest, reply: FastifyReply): AbortSignal {
     const end = new AbortController();
     this.#all.set(end, request);
@@ -98,7 +116,7 @@ export class Followers {
     return end.signal;
   }
 
-  /** Ends the followers whose request is one of these. */
+  /** Ends the followers whose request meets a condition. */
   endIf(isOver: (request: FastifyRequest) => boolean): void {
     for (const [end, request] of this.#all) if (isOver(request)) end.abort();
   }
@@ -107,59 +125,26 @@ export class Followers {
 /** The routes below `/api`. */
 export function apiRoutes(
   app: FastifyInstance,
-  { ask, feed, live }: PageDeps,
+  { answer, feed }: Pick<PageDeps, 'answer' | 'feed'>,
   followers: Followers,
   slowMs = SLOW_MS,
 ): void {
-  /** All lines of an answer. */
-  const every = async (question: keyof Requests, parameters: unknown): Promise<unknown[]> => {
-    const lines: unknown[] = [];
-    for await (const line of ask({ ask: question, parameters })) lines.push(line);
-    return lines;
-  };
-  const only = async (question: keyof Requests, parameters: unknown) =>
-    (await every(question, parameters))[0];
-
-  app.get('/api/status', () => only('status', {}));
-  app.get('/api/items', ({ query }) => only('items', query));
-
-  app.get('/api/why', ({ query }) => only('why', query));
-
+  requestRoutes(app, OFFERED, answer);
   app.get('/api/live', { exposeHeadRoute: false }, async (request, reply) => {
-    // Behind an answer that has not ended it would not be seen that its connection is closed.
+    // If an earlier answer on the connection has not ended, its end would not be noticed.
     if (reply.raw.socket === null) throw new PageError('BAD_REQUEST', {});
-    if (followers.size >= MOST_FOLLOWERS) throw new PageError('TOO_MANY_FOLLOWERS', {});
+    if (followers.size >= MAX_FOLLOWERS) throw new PageError('TOO_MANY_FOLLOWERS', {});
     const signal = followers.add(request, reply);
     request.raw.setTimeout(slowMs);
-    // A server in between is not to collect events before it passes them on.
+    // A proxy must not collect events before it passes them on.
     reply.type('text/event-stream; charset=utf-8').header('x-accel-buffering', 'no');
     return reply.send(
       Readable.from(eventsOf(feed, signal), { objectMode: false, highWaterMark: 1 }),
     );
   });
-
-  app.post('/api/retry', ({ body }) => only('retry', body));
-  app.post('/api/try', () => {
-    live.parts.queue.tryNow();
-    return {};
-  });
-  app.post('/api/approve-deletes', async ({ body }) => {
-    await every('approve-deletes', body);
-    return {};
-  });
-  app.post('/api/rescan', async ({ body }) => ({ scans: await every('rescan', body) }));
-  app.post('/api/mirrors/run', async ({ body }) => ({ mirrors: await every('mirror', body) }));
-  app.post('/api/mirrors/accept', async ({ body }) => ({
-    mirrors: await every('mirror-accept', body),
-  }));
-  for (const what of ['pause', 'resume'] as const)
-    app.post(`/api/${what}`, async ({ body }) => {
-      await every(what, body);
-      return { paused: live.parts.queue.status().paused };
-    });
 }
 
-/** Server-sent events. JSON has no line breaks of its own, which would end one. */
+/** Yields server-sent events. JSON has no line breaks, which would end an event. */
 async function* eventsOf(feed: LiveFeed, signal: AbortSignal): AsyncGenerator<string> {
   for await (const line of feed.follow(signal))
     yield `event: ${line.kind}\ndata: ${feed.textOf(line)}\n\n`;

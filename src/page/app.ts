@@ -9,7 +9,8 @@ import { systemCode } from '../lib/errors.js';
 import { jsonWithConfig } from '../lib/hint.js';
 import type { Logger } from '../lib/logger.js';
 import { VERSION } from '../lib/process.js';
-import { type Live, readyReasons } from '../report/status.js';
+import { readyReasons } from '../report/conditions.js';
+import type { Live } from '../report/live.js';
 import { escapeMarkup } from '../web/markup.js';
 import { type WebLimits, webServer } from '../web/server.js';
 import { apiRoutes, Followers, type PageDeps } from './api.js';
@@ -17,11 +18,11 @@ import { answerOf, Guard, PageError } from './guard.js';
 import type { Metrics } from './metrics.js';
 
 interface AppOptions {
-  /** Undefined where everybody who reaches the page is let in. */
+  /** Undefined if the page needs no token. */
   readonly token: string | undefined;
-  /** Where to find it, in a sentence; empty without one. */
+  /** A sentence that says where the token is; empty without a token. */
   readonly tokenPlace: string;
-  /** Where the server really listens, once it does. */
+  /** Returns the address on which the server listens. */
   readonly address: () => Listen;
   readonly metrics: Metrics;
 }
@@ -31,11 +32,13 @@ const LARGEST_FORM = 8 * 1024;
 /** The head holds a path of 4 KiB, each byte of it escaped, and some more. */
 const LIMITS: WebLimits = { head: 32 * 1024, headMs: 10_000, connections: 256 };
 const LONGEST_URL = 16 * 1024;
-/** How long a whole request may take to arrive, in ms. */
+/** The longest time in which a request must arrive, in ms. */
 const REQUEST_MS = 30_000;
 const IDLE_MS = 15_000;
 
-/** Everything is the page's own; styles that a script sets are no styles of the document. */
+/**
+ * The page loads only its own files. Styles set by a script do not count as styles of the document.
+ */
 const HEADERS = {
   'content-security-policy':
     "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
@@ -66,7 +69,7 @@ export async function pageApp(deps: PageDeps, options: AppOptions): Promise<Fast
     requestTimeout: REQUEST_MS,
     keepAliveTimeout: IDLE_MS,
     forceCloseConnections: true,
-    // What fastify refuses before it looks for a route passes no hook.
+    // Requests that Fastify refuses before it looks for a route pass no hook.
     frameworkErrors: (error, request, reply) => void fail(error, request, reply.headers(HEADERS)),
   });
   app.setReplySerializer((answer) => jsonWithConfig(answer, deps.live.configFile));
@@ -105,7 +108,7 @@ function pageRoutes(
   );
   app.get('/', async (request, reply) => {
     const { token } = request.query as { readonly token?: unknown };
-    // A link with the token in it is the way in for who does not want to type it.
+    // A link with the token signs in without typing it.
     if (isLinkWithToken(request) && guard.hasToken) {
       const isIn = await isAdmitted(guard, request, reply, String(token));
       return isIn ? reply.type('text/html; charset=utf-8').send(SIGNED_IN) : reply;
@@ -150,7 +153,8 @@ function pageRoutes(
 }
 
 /**
- * A token in what another page makes a browser load, such as a picture, is nobody's try to get in.
+ * Returns whether a request is a link with the token that a person followed. A picture or another
+ * resource that a foreign page embeds is no attempt to sign in.
  */
 function isLinkWithToken({ headers, method, query, routeOptions }: FastifyRequest): boolean {
   const what = headers['sec-fetch-dest'];
@@ -166,13 +170,13 @@ async function isAdmitted(
   reply: FastifyReply,
   token: string,
 ): Promise<boolean> {
-  const isIn = await guard.knows(ip, token);
+  const isIn = await guard.isRightToken(ip, token);
   if (isIn) reply.header('set-cookie', guard.newSession(headers));
   else reply.redirect('/sign-in#wrong', 303);
   return isIn;
 }
 
-/** What monitoring asks: `/metrics`, `/healthz`, `/readyz`. */
+/** The routes for monitoring: `/metrics`, `/healthz`, `/readyz`. */
 function monitorRoutes(
   app: FastifyInstance,
   live: Live,
@@ -205,7 +209,7 @@ function sendAsset(
   asset: Asset | undefined,
 ): FastifyReply {
   if (asset === undefined) throw new PageError('NOT_FOUND', {});
-  // Names do not change with what is in a file: a browser asks whether it did.
+  // The names of assets stay when their content changes, so a browser revalidates them.
   reply.header('cache-control', 'no-cache').header('etag', asset.etag);
   if (request.headers['if-none-match'] === asset.etag) return reply.code(304).send();
   return reply.type(asset.type).send(asset.body);
@@ -238,7 +242,7 @@ function sendError(
   return reply.code(status).type('application/json; charset=utf-8').send(body);
 }
 
-/** One file of the page, as it is sent. */
+/** A file of the page as it is sent. */
 interface Asset {
   readonly body: Buffer;
   readonly type: string;
@@ -255,10 +259,7 @@ function assetOf(type: string, body: Buffer): Asset {
   return { body, type, etag };
 }
 
-/**
- * What a browser gets of the page's directory; other kinds of files in it are for people who build
- * it.
- */
+/** The files of the page's directory that a browser may get. The others are for the build. */
 const SENT = /\.(css|html|js|svg)$/;
 const BROWSER_DIRECTORY = fileURLToPath(new URL('../page/browser/', import.meta.url));
 

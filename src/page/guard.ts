@@ -1,16 +1,17 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyRequest } from 'fastify';
+import { httpStatusOf } from '../api/errors.js';
 import { isLoopback, type Listen } from '../config/url.js';
 import type { Clock } from '../lib/clock.js';
 import { pageInPackage } from '../lib/documentation.js';
-import { type ErrorTable, EXIT, PeersyncError, tableError } from '../lib/errors.js';
+import { type ErrorTable, PeersyncError, tableError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
-import type { Live } from '../report/status.js';
+import type { Live } from '../report/live.js';
 import type { State } from '../state/state.js';
 import { isForeign, isRight, isSame } from '../web/server.js';
 
-/** What every error is answered with: one sentence what happened, one what to do. */
+/** The body of every error: one sentence that says what happened, and one that says what to do. */
 export interface ApiError {
   readonly error: { readonly code: string; readonly message: string; readonly hint: string };
 }
@@ -71,26 +72,15 @@ const ERRORS = {
 /** Thrown when the server of the status page refuses a request. */
 export class PageError extends tableError(ERRORS) {}
 
-/** Codes of other rooms whose status says more than that of all others. */
-const STATUSES: Readonly<Record<string, number>> = {
-  UNKNOWN_FOLDER: 404,
-  MIRROR_NONE: 404,
-  MIRROR_UNKNOWN: 404,
-  UNKNOWN_QUESTION: 501,
-  STATE_FULL: 503,
-  STATE_UNWRITABLE: 503,
-};
-
 /** Any error as an answer, without a word of where in the program it arose. */
 export function answerOf(error: unknown): { readonly status: number; readonly body: ApiError } {
   const known = error instanceof PeersyncError ? error : frameworkError(error);
-  const { code, exitCode, hint, message } = known;
-  const other = STATUSES[code] ?? (exitCode === EXIT.usage ? 400 : 409);
-  const status = (known instanceof PageError ? known.status : undefined) ?? other;
+  const { code, hint, message } = known;
+  const status = (known instanceof PageError ? known.status : undefined) ?? httpStatusOf(known);
   return { status, body: { error: { code, message, hint } } };
 }
 
-/** What fastify refuses before a route sees it, in our words; anything else is a bug of ours. */
+/** Returns a refusal of Fastify as an error of the page. Any other error is a bug of ours. */
 function frameworkError(error: unknown): PageError {
   const status = Number(error instanceof Error && 'statusCode' in error ? error.statusCode : 500);
   if (status === 413) return new PageError('TOO_LARGE', {}, { cause: error });
@@ -99,34 +89,36 @@ function frameworkError(error: unknown): PageError {
   return new PageError(code, {}, { cause: error });
 }
 
-/** The route, or what was asked for where there is none; without its query. */
+/** Returns the route of a request or, without a route, its path without the query. */
 function pathOf({ routeOptions, url }: FastifyRequest): string {
   return routeOptions.url ?? url.replace(/\?.*/s, '');
 }
 
-/** Between two lines of the log about wrong tokens, in ms. */
-const SAY_AGAIN_MS = 60_000;
-/** How long a browser stays signed in, in ms. */
+/** The interval between two log lines about wrong tokens, in ms. */
+const LOG_AGAIN_MS = 60_000;
+/** The lifetime of a session, in ms. */
 const SESSION_MS = 30 * 86_400_000;
 const ENDED_META = 'endedSessions';
-/** So many are remembered; only who has the token can make more. */
-const MOST_ENDED = 1_000;
+/**
+ * The number of ended sessions that are remembered. Only someone with the token can create
+ * sessions.
+ */
+const MAX_ENDED = 1_000;
 
 /**
- * Decides who gets in.
+ * Admits requests to the page.
  *
- * With a token: who shows it, or a session that was begun with it. The files of the page are no
- * secret, nor is that the daemon is alive. Without one only names that cannot belong to somebody
- * else's page are answered to: a page of the web may let its own name lead to this machine, and
- * then ask here as if it were ours.
+ * With a token, it admits requests that carry the token, or a session that was begun with it. The
+ * files of the page and its liveness are public. Without a token, it admits only requests for host
+ * names that cannot belong to another page: a page on the web can point its own name at this
+ * machine, and then send requests as if they came from ours (DNS rebinding).
  *
- * With and without, only the page itself changes anything: a browser says where a request comes
- * from.
+ * In both cases only the page itself can change anything: a browser names the origin of a request.
  *
- * A session is its end, a name, and a signature that only who has the token could make: it survives
- * a restart, and another token ends them all. It is not the token, nor does it lead there sooner
- * than guessing. Only the names of sessions that were signed out are remembered, until they would
- * have ended by themselves.
+ * A session consists of its end, a random name and a signature that needs the token. It survives a
+ * restart, and a new token ends all sessions. The cookie does not contain the token, and does not
+ * help to guess it. The names of sessions that were signed out are remembered until they would have
+ * ended.
  */
 export class Guard {
   readonly #token: string | undefined;
@@ -135,15 +127,15 @@ export class Guard {
   readonly #log: Logger;
   readonly #address: () => Listen;
   readonly #ended: EndedSessions;
-  #saidAt = Number.NEGATIVE_INFINITY;
+  #loggedAt = Number.NEGATIVE_INFINITY;
 
-  /** Where to find the token, in a sentence. */
+  /** A sentence that says where the token is. */
   readonly #where: string;
 
   /**
-   * @param token undefined where everybody who reaches the page is let in
-   * @param where to find it, in a sentence
-   * @param address where the server really listens
+   * @param token undefined if every request is admitted
+   * @param where a sentence that says where the token is
+   * @param address returns the address on which the server listens
    */
   constructor(
     token: string | undefined,
@@ -178,40 +170,40 @@ export class Guard {
       path.startsWith('/api/') &&
       /^(cross|same)-site$/.test(text(headers['sec-fetch-site']))
     )
-      // Another page could not read the answer, but have it made again and again.
+      // Another page cannot read the answer, but it could have it computed again and again.
       throw new PageError('FOREIGN_ORIGIN', {});
   }
 
-  /** Whether a token is the right one. A wrong one is told in the log, at most once a minute. */
-  async knows(address: string, offered: string): Promise<boolean> {
+  /** Returns whether a token is the right one. Wrong tokens are logged at most once a minute. */
+  async isRightToken(address: string, offered: string): Promise<boolean> {
     const isIn = this.#token !== undefined && (await isRight(offered, this.#token, this.#clock));
     const now = this.#clock.now();
-    if (!isIn && now - this.#saidAt >= SAY_AGAIN_MS) {
-      this.#saidAt = now;
+    if (!isIn && now - this.#loggedAt >= LOG_AGAIN_MS) {
+      this.#loggedAt = now;
       const message = `Somebody at ${address} gave a wrong token for the status page; guesses are slowed down.`;
       this.#log.warn({ event: 'token', address }, message);
     }
     return isIn;
   }
 
-  /** What `set-cookie` says when a session begins. */
+  /** Returns the header `set-cookie` for a new session. */
   newSession(headers: IncomingHttpHeaders): string {
     const session = `${this.#clock.now() + SESSION_MS}-${randomBytes(12).toString('hex')}`;
     return this.#cookie(headers, `${session}.${this.#sign(session)}`, SESSION_MS / 1_000);
   }
 
   /**
-   * Ends the session of a browser, for whoever has its cookie.
+   * Ends the session of a browser. The cookie of the session is enough for that.
    *
    * @returns the header `set-cookie` for the answer, once the end is on disk
-   * @throws PeersyncError STATE_FULL where it holds meanwhile, and is not on disk yet
+   * @throws PeersyncError STATE_FULL if the session is ended, but that is not on disk yet
    */
   async endSession(headers: IncomingHttpHeaders): Promise<string> {
     await this.#ended.add(this.#sessionsOf(headers), this.#clock.now());
     return this.#cookie(headers, '', 0);
   }
 
-  /** Whether a request was let in by a session that ended since. */
+  /** Returns whether a request was admitted by a session that has ended since. */
   isSignedOut({ headers }: FastifyRequest): boolean {
     return (
       this.#token !== undefined && !headers.authorization && this.#sessionsOf(headers).length === 0
@@ -219,8 +211,8 @@ export class Guard {
   }
 
   /**
-   * Where a server in front of this one was asked by TLS, it has a name that browsers take by TLS
-   * alone. Cookies do not know ports: each instance on a machine needs a name of its own.
+   * Behind a TLS proxy, the cookie has a name that browsers accept only over TLS. Cookies ignore
+   * ports, so the name contains the port: each instance on a machine needs its own.
    */
   #cookie(headers: IncomingHttpHeaders, value: string, seconds: number): string {
     const isByTls = /^https(,|$)/i.test(text(headers['x-forwarded-proto']).trim());
@@ -264,8 +256,8 @@ export class Guard {
     if (this.#sessionsOf(headers).length > 0) return;
     const bearer = /^Bearer +(.+)$/i.exec(text(headers.authorization))?.[1];
     if (bearer === undefined) throw new PageError('TOKEN_NEEDED', { where: this.#where });
-    // What a header holds beyond ASCII comes byte by byte.
-    if (!(await this.knows(ip, Buffer.from(bearer, 'latin1').toString())))
+    // Node decodes header bytes as latin1.
+    if (!(await this.isRightToken(ip, Buffer.from(bearer, 'latin1').toString())))
       throw new PageError('TOKEN_WRONG', { where: this.#where });
   }
 }
@@ -284,7 +276,7 @@ class EndedSessions {
   }
 
   async add(sessions: readonly string[], now: number): Promise<void> {
-    const others = this.#names.filter((name) => endOf(name) > now).slice(-MOST_ENDED);
+    const others = this.#names.filter((name) => endOf(name) > now).slice(-MAX_ENDED);
     this.state.setMeta(ENDED_META, [...others, ...sessions]);
     await this.state.commit('person');
   }
@@ -297,8 +289,8 @@ class EndedSessions {
 
 function checkOrigin(request: FastifyRequest): void {
   const { headers } = request;
-  // The form that signs in is a page of its own without a script; from elsewhere it could only sign
-  // in who knows the token.
+  // The sign-in form is a page of its own without a script. Sent from another page, it could sign
+  // in only someone who knows the token.
   const isSignIn = pathOf(request) === '/sign-in';
   if (isForeign(isSignIn ? { 'sec-fetch-site': headers['sec-fetch-site'] } : headers))
     throw new PageError('FOREIGN_ORIGIN', {});

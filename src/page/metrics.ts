@@ -1,15 +1,16 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { wallAheadMs } from '../lib/clock.js';
 import { readBuild, VERSION } from '../lib/process.js';
-import type { Live } from '../report/status.js';
+import type { Live } from '../report/live.js';
 
-/** So many mirrors have series of their own; patterns may bring thousands. */
-export const MIRRORS_NAMED = 200;
+/** The number of mirrors with series of their own. Patterns may bring thousands. */
+export const MAX_MIRRORS = 200;
 
 /**
- * Every metric of peersync's own, with its labels and its meaning. src/report/README.md contains
- * the meaning, too. It has no double quotes, because one of the two formats does not allow them. A
- * name that ends in `_total` is a counter. The others are gauges, except the two histograms.
+ * All metrics of peersync with their labels, and their meaning in one sentence. The sentences also
+ * appear in src/report/README.md. They contain no double quotes, which one of the two formats does
+ * not allow. A name that ends in `_total` is a counter; all others except the two histograms are
+ * gauges.
  */
 export const METRICS = {
   'peersync_items{folder, status}':
@@ -64,7 +65,7 @@ export const METRICS = {
   'peersync_folder_directories_watched{folder}': 'Directories with file system events.',
   'peersync_folder_settling_files{folder}': 'Files that are not yet at rest.',
   'peersync_folder_problems{folder}': 'Paths that could not be read.',
-  'peersync_folder_deletes_held{folder}':
+  'peersync_folder_deletes_awaiting_approval{folder}':
     'Removed files whose documents stay in the peer until a person approves their removal.',
   'peersync_mirrors{state}':
     'Mirrors by state: good, failing, condition (a person has to look), or waiting for the first try.',
@@ -113,7 +114,7 @@ const BUCKETS = new Map<string, number[]>([
   ],
 ]);
 
-/** What a name of `METRICS` says: `peersync_items{folder, status}`. */
+/** Returns the name and the labels of a key of `METRICS`: `peersync_items{folder, status}`. */
 export function described(key: string): {
   readonly name: string;
   readonly type: 'counter' | 'gauge' | 'histogram';
@@ -133,16 +134,16 @@ export function metricDocs(): string {
 }
 
 type Labels = Readonly<Record<string, string>>;
-/** Of each metric, its values. */
+/** The values of each metric. */
 type Values = ReadonlyMap<string, readonly (readonly [labels: Labels, value: number])[]>;
 
 /**
- * Writes the metrics down in the format that is asked for.
+ * Writes the metrics in the requested format.
  *
- * peersync counts where things happen, and a scrape reads what those counters say. A registry is
- * made for each of the two formats when it is first asked for, because a counter takes its name in
- * the format for good. What is told of the process is collected from then on: 0.2 % of a core,
- * which whom nobody scrapes does not pay.
+ * The counters are kept where things happen, and a scrape reads them. There is one registry for
+ * each of the two formats, created at its first scrape, because a counter's name depends on the
+ * format. From then on it also collects metrics of the process, which takes 0.2 % of a core; a
+ * daemon that is never scraped does not pay that.
  */
 export class Metrics {
   readonly #live: Live;
@@ -160,7 +161,10 @@ export class Metrics {
     live.parts.state.onSync = (seconds) => stateSync.observe(seconds);
   }
 
-  /** @param accept what the request accepts @param followers browsers that follow the page */
+  /**
+   * @param accept the `accept` header of the request
+   * @param followers the number of browsers that follow the page
+   */
   async write(
     accept = '',
     followers = 0,
@@ -170,8 +174,8 @@ export class Metrics {
       : Registry.PROMETHEUS_CONTENT_TYPE;
     const registry = this.#registries.get(type) ?? this.#newRegistry(type);
     this.#values = valuesOf(this.#live, followers);
-    // To read took a moment where there are thousands of mirrors: the daemon's work goes on before
-    // it is written.
+    // With thousands of mirrors, reading takes a moment. Other work proceeds before the values are
+    // written.
     await this.#live.clock.sleep(0);
     return { type, text: await registry.metrics() };
   }
@@ -192,7 +196,7 @@ export class Metrics {
         registers: [registry],
         collect() {
           this.reset();
-          // One without labels would be 0 where it has no value.
+          // A metric without labels would be 0 if it has no value.
           if (labelNames.length === 0) this.remove();
           for (const [labels, value] of valuesNow(name)) this.inc(labels, value);
         },
@@ -200,7 +204,7 @@ export class Metrics {
     }
     for (const histogram of this.#histograms) registry.registerMetric(histogram);
     collectDefaultMetrics({ register: registry });
-    // To list what is open takes 100 ms where 100,000 directories are watched.
+    // Listing open handles takes 100 ms with 100,000 watched directories.
     for (const { name } of registry.getMetricsAsArray())
       if (name.startsWith('nodejs_active_')) registry.removeSingleMetric(name);
     return registry;
@@ -213,7 +217,10 @@ function histogramOf(key: keyof typeof METRICS): Histogram {
   return new Histogram({ name, help: METRICS[key], labelNames, buckets, registers: [] });
 }
 
-/** Only who names it gets it: Prometheus does, a person with a browser reads the other. */
+/**
+ * Returns whether a client accepts OpenMetrics by name. Prometheus does; browsers get the other
+ * format.
+ */
 function wantsOpenMetrics(accept: string): boolean {
   const parts = accept
     .split(',')
@@ -224,7 +231,10 @@ function wantsOpenMetrics(accept: string): boolean {
 const FOLDER_STATES = ['scanning', 'watching', 'unwatched', 'held', 'degraded'];
 const CIRCUIT_STATES = ['closed', 'open', 'half-open'];
 
-/** Everything that a scrape reads, taken at one moment. What has no value is left out. */
+/**
+ * Returns all values that a scrape reads, taken at one moment. Metrics without a value are left
+ * out.
+ */
 export function valuesOf(live: Live, followers = 0): Values {
   const { clock, parts } = live;
   const status = live.status();
@@ -285,7 +295,7 @@ export function valuesOf(live: Live, followers = 0): Values {
     set('peersync_peer_up', dialect !== undefined && queue?.circuit.state === 'closed');
     for (const state of CIRCUIT_STATES) set('peersync_circuit_state', state === circuit, { state });
     set('peersync_paused', queue?.paused !== undefined);
-    set('peersync_peer_asked_to_wait', (queue?.pausedUntil ?? 0) > now);
+    set('peersync_peer_asked_to_wait', (queue?.retryAfterUntil ?? 0) > now);
     set('peersync_pushes_total', requests.push);
     set('peersync_push_bytes_total', pushedBytes);
     set('peersync_lookups_total', requests.peerdoc);
@@ -304,10 +314,10 @@ export function valuesOf(live: Live, followers = 0): Values {
   }
 
   function folders(): void {
-    for (const { name: folder, watch, heldDeletes } of status.folders) {
+    for (const { name: folder, watch, massDeletion } of status.folders) {
       const problems = status.problems.filter((problem) => problem.folder === folder);
       set('peersync_folder_problems', problems.length, { folder });
-      set('peersync_folder_deletes_held', heldDeletes?.files ?? 0, { folder });
+      set('peersync_folder_deletes_awaiting_approval', massDeletion?.files ?? 0, { folder });
       if (watch === undefined) continue;
       for (const state of FOLDER_STATES)
         set('peersync_folder_state', state === watch.state, { folder, state });
@@ -332,7 +342,7 @@ export function valuesOf(live: Live, followers = 0): Values {
       counts[condition ? 'condition' : failure ? 'failing' : good] += 1;
       conflicts += own.length;
       oldest = Math.min(oldest, succeededAt ?? now);
-      if (i >= MIRRORS_NAMED) continue;
+      if (i >= MAX_MIRRORS) continue;
       if (succeededAt !== undefined)
         set('peersync_mirror_age_seconds', ageOf(succeededAt), { mirror: name });
       set('peersync_mirror_condition', condition !== undefined, { mirror: name });
@@ -341,7 +351,7 @@ export function valuesOf(live: Live, followers = 0): Values {
     for (const [state, count] of Object.entries(counts)) set('peersync_mirrors', count, { state });
     set('peersync_mirror_conflicts', conflicts);
     if (all.length > 0) set('peersync_mirrors_oldest_success_seconds', ageOf(oldest));
-    set('peersync_mirrors_unnamed', Math.max(0, all.length - MIRRORS_NAMED));
+    set('peersync_mirrors_unnamed', Math.max(0, all.length - MAX_MIRRORS));
   }
 
   function state(): void {

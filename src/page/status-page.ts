@@ -8,9 +8,9 @@ import { sentence } from '../lib/text.js';
 import type { PageDeps } from './api.js';
 import type { Metrics } from './metrics.js';
 
-/** Between two tries to listen, in ms. */
+/** The interval between two attempts to listen, in ms. */
 const AGAIN_MS = 30_000;
-/** Of the token, where others reach the page. */
+/** The shortest token of a page that other machines reach. */
 const SHORTEST_TOKEN = 16;
 
 interface Opened {
@@ -20,39 +20,39 @@ interface Opened {
 }
 
 /**
- * The status page of a daemon, which never fails it.
+ * The status page of a daemon. Its failures never stop the daemon.
  *
- * - *Off*: the configuration says so.
- * - *Open*: listens where the configuration says.
- * - *Shut out*: it cannot listen there, or its token cannot be read. Told once, and tried again
- *   every 30 s.
+ * - *Off*: the configuration disables it.
+ * - *Open*: it listens on the configured address.
+ * - *Failed*: it cannot listen there, or its token cannot be read. That is logged once, and tried
+ *   again every 30 s.
  *
- * A reload that changes where it listens, or its token, leads anew to one of these. `stop` ends it
- * from each, at once also where browsers follow.
+ * A reload that changes the address or the token leads to one of these again. `stop` ends it in
+ * every mode, at once even if browsers follow.
  */
 export class StatusPage {
   readonly #deps: PageDeps;
   #opened: Opened | undefined;
-  /** One for all times, for what it collects of the process does not end. */
+  /**
+   * One instance for the whole run, because the metrics of the process are collected until its end.
+   */
   #metrics: Metrics | undefined;
-  #told: string | undefined;
+  #loggedMessage: string | undefined;
   #timer: Timer | undefined;
   #isStopped = false;
-  /** What was begun last: opening and closing happen one after the other. */
+  /** The last change that was begun. Changes happen one after the other. */
   #last: Promise<void> = Promise.resolve();
 
   constructor(deps: PageDeps) {
     this.#deps = deps;
   }
 
-  /** Makes it what the configuration says: at the start, and after each reload. */
+  /** Applies the configuration: at the start, and after each reload. */
   follow(): void {
-    this.#last = this.#last
-      .then(() => this.#follow())
-      .catch((error: unknown) => this.#shutOut(error));
+    this.#last = this.#last.then(() => this.#follow()).catch((error: unknown) => this.#fail(error));
   }
 
-  /** Where it listens, as a browser on this machine reaches it; undefined while it does not. */
+  /** The URL for a browser on this machine; undefined while the page is not open. */
   get url(): string | undefined {
     return this.#opened && urlOf(addressOf(this.#opened.app));
   }
@@ -81,13 +81,13 @@ export class StatusPage {
       );
     const where = status.token && secretPlace(status.token, 'status.token');
     await this.#open(listen, token, where === undefined ? '' : `The token stands ${where}.`);
-    this.#told = undefined;
+    this.#loggedMessage = undefined;
   }
 
   async #open(listen: Listen, token: string | undefined, place: string): Promise<void> {
     const { log, current } = this.#deps.live;
-    // Loaded here: what is turned off costs no memory. The package of the old module system first:
-    // while much else is loaded, Node 20 gave modules that import it at the same time an empty one.
+    // Loaded here, so a page that is off costs no memory. Fastify is a CommonJS package. It is
+    // loaded first, because Node 20 may give modules that import it at the same time an empty one.
     await import('fastify');
     const [{ pageApp }, { Metrics }] = await Promise.all([
       import('./app.js'),
@@ -113,15 +113,15 @@ export class StatusPage {
     log.info({ event: 'page', url: this.url }, `status page at ${this.url}${others}`);
   }
 
-  async #shutOut(error: unknown): Promise<void> {
-    // What was open before would be so where, or for whom, it is not to be any more.
+  async #fail(error: unknown): Promise<void> {
+    // The earlier page would stay open at an address, or with a token, that no longer applies.
     await this.#close();
     const { clock, log, current } = this.#deps.live;
     const { listen } = current.config.status;
     const message = `The status page cannot be opened: ${reasonOf(error, listen)} It is tried again every 30 s; everything else works.`;
-    if (message !== this.#told)
+    if (message !== this.#loggedMessage)
       log.warn({ event: 'no-page', listen, code: systemCode(error) }, message);
-    this.#told = message;
+    this.#loggedMessage = message;
     if (!this.#isStopped)
       this.#timer = clock.after(AGAIN_MS, () => this.follow(), { background: true });
   }
@@ -145,7 +145,7 @@ function urlOf({ host, port }: Listen): string {
   return `http://${isV6 ? `[${name}]` : name}:${port}/`;
 }
 
-/** Whether it is no address, but stands for all. */
+/** Returns whether the host stands for all addresses of this machine. */
 function isEverywhere({ host }: Listen): boolean {
   return /^[0:.]+$/.test(host);
 }

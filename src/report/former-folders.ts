@@ -6,13 +6,13 @@ import type { StateView } from '../state/state.js';
 export interface FormerFolder {
   readonly name: string;
   /**
-   * How many the peer has at most: some may never have arrived, or be documents of another folder
-   * by now.
+   * The largest number of documents that the peer can have. Some may never have arrived, or may
+   * belong to another folder now.
    */
   readonly documents: number;
   /** A whole sentence. */
   readonly message: string;
-  /** What to do, in a whole sentence. */
+  /** The remedy, in a whole sentence. */
   readonly hint: string;
 }
 
@@ -29,7 +29,7 @@ export function formerFolders({ folders }: Config, state: StateView): readonly F
   return former;
 }
 
-/** How such a folder stands, and both ways to end that. */
+/** Returns the message about such a folder, and a hint with both ways to end it. */
 function textsOf(name: string, documents: number) {
   const them = documents === 1 ? 'it' : 'them';
   const forget = `peersync forget ${shellWord(name)}`;

@@ -1,7 +1,6 @@
 import { realpath } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import type { Config, FolderConfig } from '../config/config.js';
-import { EXIT, PeersyncError } from '../lib/errors.js';
 import { withFile } from '../lib/hint.js';
 import { nextTurn, Pace } from '../lib/slices.js';
 import { fromVisible, isWithin, quoted } from '../lib/text.js';
@@ -12,19 +11,9 @@ import { sortedEntries } from '../state/sorting.js';
 import type { StateView } from '../state/state.js';
 import type { Scope } from '../uplink/retry.js';
 import { look } from '../watch/lister.js';
+import { badRequest } from './errors.js';
 
 // Which items a person asks for: by path, by folder and status, or page by page.
-
-export const LISTED_STATUSES = [
-  'pending',
-  'accepted',
-  'confirmed',
-  'quarantined',
-  'gone',
-  'removing',
-  'removed',
-  'skipped',
-] as const;
 
 export interface ListFilter {
   readonly status?: Entry['status'] | undefined;
@@ -32,36 +21,45 @@ export interface ListFilter {
 }
 
 /** One line of `list`. */
-export type ListedEntry = ReturnType<typeof listed>;
+export interface ListedEntry {
+  readonly folder: string;
+  readonly path: string;
+  readonly status: Entry['status'];
+  /** When the status began, in ms since the epoch. */
+  readonly since: number;
+  readonly size: number;
+  /** The hash of the bytes that the status is about; absent if they were never read. */
+  readonly sha256?: string | undefined;
+  readonly url?: string | undefined;
+  readonly attempts?: number | undefined;
+  /** Set if the file is skipped, and an older version of it is still searchable. */
+  readonly isOlderSearchable?: true | undefined;
+  /** Why the file is quarantined or skipped, or the error of its last try. */
+  readonly code?: string | undefined;
+  readonly message?: string | undefined;
+  readonly hint?: string | undefined;
+}
 
-function listed(entry: Entry) {
+function listed(entry: Entry): ListedEntry {
   const { folder, path, status, since, version } = entry;
   const failure = entry.failure ?? keptOutFor(entry);
   return {
     folder,
     path,
     status,
-    /** When the status began, in ms since the epoch. */
     since,
     size: version.size,
-    /** Of the bytes that the status is about; absent where they were never read. */
     sha256: 'sha256' in version ? version.sha256 : undefined,
     url: 'url' in entry ? entry.url : undefined,
     attempts: 'attempts' in entry ? entry.attempts : undefined,
-    /**
-     * Set where the file is skipped, and what the peer was sent of it before is still searchable.
-     */
     isOlderSearchable: status === 'skipped' && entry.sent !== undefined ? true : undefined,
-    /** Why it is quarantined or skipped, or what its last try failed with. */
     code: failure?.code,
     message: failure?.message,
     hint: failure && withFile(failure.hint, `${folder}/${path}`),
   };
 }
 
-/**
- * The lines of `list`, by folder and path, many at a time; the event loop turns between two lots.
- */
+/** Yields the lines of `list` by folder and path, in lots. Other work proceeds between two lots. */
 export async function* listEntries(
   state: StateView,
   { folder, status }: ListFilter,
@@ -80,9 +78,9 @@ export interface ItemsPage {
 }
 
 /**
- * One page of files, in the order of the state. Nothing is kept between two pages: each passes over
- * the records up to where the one before ended, its `next`, and goes on from there. Where that
- * record is no more, it begins at the beginning: files may come twice, and none is left out.
+ * Returns one page of files, in the order of the state. Nothing is kept between two pages: each
+ * passes over the records up to the `next` of the page before. If that record no longer exists, the
+ * list begins again: files may come twice, but none is left out.
  *
  * @param limit 1 or more
  */
@@ -98,7 +96,7 @@ export async function itemsPage(
   }: ListFilter & {
     readonly after?: string | undefined;
     readonly limit: number;
-    /** What the path holds, in whichever case. */
+    /** A part of the path, in upper or lower case. */
     readonly name?: string | undefined;
   },
 ): Promise<ItemsPage> {
@@ -128,20 +126,19 @@ export async function itemsPage(
     : await itemsPage({ folders }, entries, { folder: only, limit, name: wanted, status });
 }
 
-/** The name of a folder, where one is given. @throws PeersyncError UNKNOWN_FOLDER */
+/**
+ * Returns the name of a configured folder, or undefined if none is given.
+ *
+ * @throws PeersyncError UNKNOWN_FOLDER
+ */
 export function knownFolder({ folders }: Config, name: string | undefined): string | undefined {
   if (name === undefined || folders.some((folder) => folder.name === name)) return name;
   const names = folders.map((folder) => quoted(folder.name)).join(', ');
-  throw wrongly(
+  throw badRequest(
     'UNKNOWN_FOLDER',
     `There is no folder named ${quoted(name)}.`,
     `The configuration names: ${names}.`,
   );
-}
-
-/** Who asked has to ask otherwise. */
-export function wrongly(code: string, message: string, hint: string): PeersyncError {
-  return new PeersyncError({ code, message, hint, exitCode: EXIT.usage });
 }
 
 /** A path in one of some folders, such as the configured ones. */
@@ -177,8 +174,8 @@ export async function locate<F extends { readonly path: string }>(
 }
 
 /**
- * The real path of what a path names, and the one of its name in its directory, which may be a link
- * or gone.
+ * Returns the real path of the name in its directory, and that of its target. The name may be a
+ * link, or missing.
  */
 async function realOf(path: string): Promise<readonly [named: string, real: string]> {
   const above = dirname(path);
@@ -194,8 +191,8 @@ const LONGEST_PATH = 4_096;
 const NAMING = 'Give its path, or name it as `peersync list` does: FOLDER/path.';
 
 /**
- * The absolute paths that texts name: such a path, `FOLDER/path`, or a bare name that only one
- * known file has. Each may be spelled as peersync prints it; see `visible`.
+ * Returns the absolute paths that texts name: such a path, `FOLDER/path`, or a bare name that only
+ * one known file has. Each may be spelled as peersync prints it; see `visible`.
  *
  * @throws PeersyncError BAD_REQUEST, UNKNOWN_FILE, AMBIGUOUS
  */
@@ -226,14 +223,16 @@ export async function namedPaths(
   );
 }
 
-/** The path, or the one that peersync prints like this where only that is there or known. */
+/**
+ * Returns the path or, if only that exists or is known, the path that peersync prints like this.
+ */
 async function spelledPath(config: Config, entries: EntriesReader, path: string): Promise<string> {
   const meant = fromVisible(path);
   if (meant === path || (await isKnown(config, entries, path))) return path;
   return (await isKnown(config, entries, meant)) ? meant : path;
 }
 
-/** Whether something is at the path, or a record is of it. */
+/** Returns whether something is at the path, or a record has it. */
 async function isKnown(config: Config, entries: EntriesReader, absolute: string): Promise<boolean> {
   if (!('code' in (await look(absolute)))) return true;
   const located = await locate(config, absolute);
@@ -247,16 +246,16 @@ function writtenPath(folders: Config['folders'], text: string): string | undefin
   const folder = isPath ? folders.find(({ name }) => text.startsWith(`${name}/`)) : undefined;
   if (folder !== undefined) return join(folder.path, text.slice(folder.name.length + 1));
   if (isPath && !text.includes('/')) return undefined;
-  throw wrongly('BAD_REQUEST', 'That is no path of a file.', NAMING);
+  throw badRequest('BAD_REQUEST', 'That is no path of a file.', NAMING);
 }
 
 function onlyOne(text: string, [first, ...others]: readonly string[] = []): string {
   if (first === undefined)
-    throw wrongly('UNKNOWN_FILE', `No known file is named "${text}".`, NAMING);
+    throw badRequest('UNKNOWN_FILE', `No known file is named "${text}".`, NAMING);
   if (others.length === 0) return first;
   const named = `${[first, ...others].slice(0, 3).join(', ')}${others.length > 2 ? ', …' : ''}`;
   const message = `${others.length + 1} files are named "${text}": ${named}.`;
-  throw wrongly('AMBIGUOUS', message, 'Give the path of one.');
+  throw badRequest('AMBIGUOUS', message, 'Give the path of one.');
 }
 
 /** Files, and directories with all below, as `retry` takes them. @throws PeersyncError OUTSIDE */
@@ -271,7 +270,7 @@ export async function scopesOf(
       const located = await locate(config, absolute);
       if (located) return { folder: located.folder.name, path: located.path };
       const hint = `Name a path in ${config.folders.map((folder) => folder.path).join(' or ')}.`;
-      throw wrongly('OUTSIDE', `${absolute} is in none of the watched folders.`, hint);
+      throw badRequest('OUTSIDE', `${absolute} is in none of the watched folders.`, hint);
     }),
   );
 }

@@ -5,31 +5,31 @@ import type { Conflict, MirrorReport } from '../mirror/record.js';
 import type { Failure } from '../state/entry.js';
 import type { StateView } from '../state/state.js';
 import { locate } from './items.js';
-import type { Live } from './status.js';
+import type { Live } from './live.js';
 
-/** What is told of a file below the mirror root. Times are ms since the epoch. */
+/** The explanation of a file below the mirror root. Times are in ms since the epoch. */
 export interface MirroredFile {
   /** Which mirror writes the file, or why the file is there. */
   readonly rule: string;
   /** The condition, the failure or the conflict that the file waits for. */
   readonly failure?: Failure | undefined;
-  /** When it was last known to be what the peer has. */
+  /** When the file was last known to be as the peer has it. */
   readonly upToDateAt?: number | undefined;
   readonly next: string;
   readonly nextAt?: number | undefined;
 }
 
-/** One mirror, as it is configured and as it stands. */
+/** A mirror: its configuration and its state. */
 interface Known {
   readonly plan: Plan;
   readonly report: MirrorReport;
 }
 
 /**
- * Explains a file that a mirror keeps, a conflict file or an earlier version beside it. It goes by
- * what is remembered, and does not look at the disk.
+ * Explains a file that a mirror writes, a conflict file or an earlier version beside it. It uses
+ * the records of the mirrors, and does not look at the disk.
  *
- * @returns undefined where the path is not below the mirror root, or nothing is mirrored
+ * @returns undefined if the path is not below the mirror root, or nothing is mirrored
  */
 export async function explainMirrored(
   absolute: string,
@@ -104,7 +104,7 @@ function ofEarlierVersion({ report }: Known): MirroredFile {
   };
 }
 
-/** What of the peer it is. */
+/** Returns the source of the mirror in the peer. */
 function sourceOf({ plan }: Known): string {
   if (plan.kind === 'citations')
     return `citations of the documents of folder ${quoted(plan.settings.folder)}`;

@@ -3,13 +3,15 @@ import { durationText } from '../lib/units.js';
 import type { QueueStatus } from '../queue/request-queue.js';
 import type { Counts } from '../state/entries.js';
 
-/** How fast what waits becomes searchable. It is known only while something waits and moves. */
+/**
+ * The speed at which waiting files become searchable. It is known only while files wait and move.
+ */
 export interface Pace {
   /** Files confirmed a second, over the last half minute or since the backlog more than doubled. */
   readonly perSecond: number;
   /**
-   * How long what waits takes at this rate, in ms. Undefined while a folder is scanned: more may
-   * come.
+   * The time until all waiting files are confirmed, in ms. Undefined while a folder is scanned,
+   * because more files may be found.
    */
   readonly leftMs?: number | undefined;
 }
@@ -28,16 +30,16 @@ export function paceOf(facts: PaceFacts, now: number): Pace | undefined {
   if (waiting === 0 || confirmedPerSecond === 0 || isHeldUp(queue, now)) return undefined;
   const perSecond = Number(confirmedPerSecond.toPrecision(3));
   if (isScanning) return { perSecond };
-  // In whole seconds, so that a status changes only when something does.
+  // Rounded to seconds, so that a status changes only when something else does.
   return { perSecond, leftMs: Math.ceil(waiting / confirmedPerSecond) * 1_000 };
 }
 
-/** Whether no file can move now: the peer is away or asked to wait, or a person paused. */
+/** Returns whether no file can move now: the peer is away or asked to wait, or a person paused. */
 export function isHeldUp(queue: QueueStatus | undefined, now: number): boolean {
   if (queue === undefined) return true;
-  const { circuit, paused, pausedUntil = 0 } = queue;
+  const { circuit, paused, retryAfterUntil = 0 } = queue;
   const isAway = circuit.held.includes('push') || circuit.held.includes('confirm');
-  return paused !== undefined || pausedUntil > now || isAway;
+  return paused !== undefined || retryAfterUntil > now || isAway;
 }
 
 /** Less is over before it is read, in ms. */

@@ -6,37 +6,49 @@ import type { Logger } from '../lib/logger.js';
 import { Rate } from '../lib/rate.js';
 import { numberText } from '../lib/text.js';
 import { durationText } from '../lib/units.js';
-import {
-  beginningOf,
-  type Entry,
-  type Failure,
-  type Item,
-  isAcceptedWithoutPush,
-  isItem,
-} from '../state/entry.js';
+import { type Entry, type Failure, type Item, isItem } from '../state/entry.js';
+import { beginningOf, isAcceptedWithoutPush } from '../state/history.js';
 import { sinceOf } from '../state/line.js';
 import type { State } from '../state/state.js';
 
 /**
- * Something that a person should hear of, raised by `alerts`; it stays while it is so. `since` is
- * in ms since the epoch.
+ * Set while the files of a collection take longer to become searchable than `alerts.timeToSearch`.
+ * `since` is in ms since the epoch.
  */
-export type Alert = Failure & { readonly collection: string; readonly since: number };
+export type SlowCollection = Failure & { readonly collection: string; readonly since: number };
 
-/** Times are ms since the epoch. */
-export type StatisticsReport = ReturnType<Statistics['report']>;
 /** The time from *at rest* to *confirmed* of the files of one collection. */
-export type TimeToSearch = StatisticsReport['timeToSearch'][number];
+export interface TimeToSearch {
+  readonly collection: string;
+  readonly hour: Percentiles;
+  readonly day: Percentiles;
+  /** The number of files that are not confirmed yet. */
+  readonly waiting: number;
+  /** When the oldest of them was at rest, in ms since the epoch. */
+  readonly oldestSince?: number | undefined;
+}
+
+export interface StatisticsReport {
+  readonly timeToSearch: readonly TimeToSearch[];
+  /**
+   * Documents confirmed a second, over the last half minute or since the backlog more than doubled;
+   * 0 while none are confirmed or too little is known.
+   */
+  readonly confirmedPerSecond: number;
+  /** When an item was last confirmed, by this or an earlier run, in ms since the epoch. */
+  readonly lastConfirmedAt?: number | undefined;
+  readonly alerts: readonly SlowCollection[];
+}
 
 interface StatisticsDeps {
   readonly state: Pick<State, 'committed' | 'onCommit'>;
   readonly clock: Clock;
   readonly log: Logger;
-  /** As they are now; a reload may change them. */
+  /** Returns the present settings. A reload may change them. */
   readonly settings: () => Pick<Config, 'folders' | 'alerts'>;
 }
 
-/** What happened in 10 s. */
+/** The numbers of 10 s. */
 export interface Sample {
   /** The end of the 10 s, in ms since the epoch. */
   readonly at: number;
@@ -44,7 +56,7 @@ export interface Sample {
   readonly confirmed: number;
   /** Pending and accepted items at the end. */
   readonly waiting: number;
-  /** Of what was confirmed in them, at rest to confirmed, in ms. */
+  /** The times from *at rest* to *confirmed* of these items, in ms. */
   readonly p50Ms?: number | undefined;
   readonly p95Ms?: number | undefined;
 }
@@ -52,34 +64,34 @@ export interface Sample {
 const SAMPLE_MS = 10_000;
 /** Samples in the half minute that a rate looks back. */
 const SAMPLES_OF_RATE = 3;
-/** So few more that wait begin no new backlog. */
-const FEW_WAITING = 10;
+/** A growth by fewer waiting items than this begins no new backlog. */
+const NOTABLE_GROWTH = 10;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-/** An alert is over when all was well for so long, in ms, so that it does not come and go. */
+/**
+ * An alert ends after the collection has been fast for this time, in ms, so that alerts do not
+ * flap.
+ */
 const WELL_MS = 300_000;
 /**
- * So many collections have statistics of their own; the others are counted together, under a name
- * that no collection can have.
+ * The number of collections with statistics of their own. The others are counted together, under a
+ * name that no collection can have.
  */
-const MOST_COLLECTIONS = 100;
+const MAX_COLLECTIONS = 100;
 const OTHERS = '(others)';
 
-/**
- * How long it took; the percentiles are absent while nothing was counted in that time. In ms, at
- * least 1, exact to 1 %.
- */
+/** Durations in ms, at least 1, exact to 1 %. The percentiles are absent if nothing was counted. */
 export interface Percentiles {
   readonly count: number;
-  readonly p50Ms?: number;
-  readonly p95Ms?: number;
-  readonly p99Ms?: number;
+  readonly p50Ms?: number | undefined;
+  readonly p95Ms?: number | undefined;
+  readonly p99Ms?: number | undefined;
 }
 
 /** Longer than two years is two years. */
 const LONGEST_MS = 2 ** 36;
 
-/** One takes 20 KB. */
+/** Creates a histogram of 20 KB. */
 function newHistogram(): RecordableHistogram {
   return createHistogram({ lowest: 1, highest: LONGEST_MS, figures: 2 });
 }
@@ -99,13 +111,16 @@ function percentilesOf(histogram: RecordableHistogram): Percentiles {
 const SLOTS = 12;
 
 /**
- * How long things took that ended in the last hour or day, counted in twelve slots; the oldest is
- * dropped whole.
+ * Durations of what ended in the last hour or day, counted in twelve slots. The oldest slot is
+ * dropped as a whole.
  */
 export class RecentDurations {
   readonly #slotMs: number;
   readonly #slots = new Map<number, RecordableHistogram>();
-  /** Of all slots: of a hundred collections it would take 20 ms to add them up for each status. */
+  /**
+   * The sum of all slots. Adding them up for each status would take 20 ms with a hundred
+   * collections.
+   */
   #sum = newHistogram();
 
   constructor(lastsMs: number) {
@@ -136,12 +151,12 @@ export class RecentDurations {
   }
 }
 
-/** Items that wait are told apart by when they were at rest only as finely as this, in ms. */
+/** The resolution of the time since which items wait, in ms. */
 const STEP_MS = 5_000;
 
 /**
- * How many items of a collection wait, and since when: a number for each step of time, and not the
- * items.
+ * The number of waiting items of a collection, by the time since which they wait. Only numbers are
+ * kept, one for each step of time.
  */
 class WaitingItems {
   readonly #steps = new Map<number, number>();
@@ -182,36 +197,36 @@ interface CollectionStatistics {
   readonly hour: RecentDurations;
   readonly day: RecentDurations;
   readonly waiting: WaitingItems;
-  alert?: Alert | undefined;
-  /** Since when the promise of `alerts` has been kept again, while there is an alert. */
+  slow?: SlowCollection | undefined;
+  /** Since when the collection has been fast again. Set while there is an alert. */
   wellSince?: number | undefined;
 }
 
 /**
- * What is counted while the daemon works: the time from *at rest* to *confirmed* by collection,
- * what waits, samples of the last hour, and the alerts that follow. A change counts when it is on
- * disk. All times are steady, so that a wall clock that is set makes nothing late or empty.
+ * Counts the work of the daemon: the time from *at rest* to *confirmed* by collection, waiting
+ * items, samples of the last hour, and the collections that are slow. A change counts when it is on
+ * disk. All times are by a steady clock, so setting the wall clock distorts nothing.
  *
- * Life: `start` counts what waits, and every change that is committed is seen from then on; what
- * was confirmed before in the last day is counted in the background, from the records. So nothing
- * has to be kept but those.
+ * Life: `start` counts the waiting items, and from then on every committed change. What was
+ * confirmed in the last day before the start is counted in the background, from the records, so
+ * nothing else has to be saved.
  *
- * An alert by `alerts.timeToSearch` is raised for a collection once more than 5 % of its files of
- * the last hour took longer than that, or one waits for longer, which is logged as a warning. It is
- * over when neither has been so for 5 minutes, which is logged too; and without a word when the
- * limit is taken out of the configuration.
+ * A collection is slow by `alerts.timeToSearch` when more than 5 % of its files of the last hour
+ * took longer than that, or one file waits for longer. That is logged as a warning. It ends when
+ * neither has been true for 5 minutes, which is logged too; or without a log line when the limit
+ * leaves the configuration.
  */
 export class Statistics {
   readonly #collections = new Map<string, CollectionStatistics>();
-  /** How many items became so since the daemon began. */
+  /** The numbers of items that entered each status since the daemon started. */
   readonly totals = { accepted: 0, confirmed: 0, quarantined: 0 };
   /** Called with each item that is confirmed, and how long after it was at rest. */
   onConfirmed: (collection: string, tookMs: number) => void = () => {};
-  /** Those of this run in the last hour, one each 10 s, oldest first. */
+  /** The samples of this run in the last hour, one each 10 s, oldest first. */
   samples: readonly Sample[] = [];
-  /** Resolves when what earlier runs confirmed is counted. */
+  /** Resolves when the confirmations of earlier runs are counted. */
   recalled: Promise<void> = Promise.resolve();
-  /** Of the present sample. */
+  /** The durations of the present sample. */
   readonly #durations = newHistogram();
   readonly #rate = new Rate();
   /** Items that wait now. */
@@ -224,7 +239,7 @@ export class Statistics {
 
   constructor(private readonly deps: StatisticsDeps) {}
 
-  /** To be called before anything else changes the state. */
+  /** Must be called before the state changes. */
   async start(): Promise<void> {
     const { clock, log, state } = this.deps;
     this.#plan();
@@ -244,27 +259,22 @@ export class Statistics {
     await this.recalled;
   }
 
-  report() {
+  report(): StatisticsReport {
     const now = this.deps.clock.now();
     const all = [...this.#collections.values()];
     return {
       timeToSearch: all.map(({ collection, day, hour, waiting }) => {
         return { collection, hour: hour.at(now), day: day.at(now), ...waiting.read() };
       }),
-      /**
-       * Documents confirmed a second, over the last half minute, or since the backlog more than
-       * doubled; 0 while none are, or too little is known.
-       */
       confirmedPerSecond: this.#rate.perSecond(now, this.totals.confirmed) ?? 0,
-      /** When an item was last confirmed, in ms since the epoch; also by an earlier run. */
       lastConfirmedAt: this.#lastConfirmedAt,
-      alerts: all.flatMap(({ alert }) => alert ?? []),
+      alerts: all.flatMap(({ slow }) => slow ?? []),
     };
   }
 
   /**
-   * Counts what was confirmed before the start. Of older records only those are parsed that may be
-   * the last one.
+   * Counts what was confirmed before the start. Older records are parsed only if they may be the
+   * last confirmation.
    */
   async #recall(): Promise<void> {
     const { clock, state } = this.deps;
@@ -290,7 +300,7 @@ export class Statistics {
     this.#countWaiting(after, 1);
     if (after === undefined || after.status === before?.status) return;
     if (after.status === 'quarantined') this.totals.quarantined += 1;
-    // Whether the push of one that was pending arrived was not known until now.
+    // A pending item is confirmed directly if its push was never answered.
     const isNews = after.status === 'confirmed' && before?.status === 'pending';
     if (isNews || (after.status === 'accepted' && !isAcceptedWithoutPush(after)))
       this.totals.accepted += 1;
@@ -315,14 +325,14 @@ export class Statistics {
     if (entry?.status !== 'pending' && entry?.status !== 'accepted') return;
     this.#of(entry.collection).waiting.add(atRestSince(entry), by);
     this.#waiting += by;
-    if (this.#waiting <= 2 * this.#usualWaiting + FEW_WAITING) return;
+    if (this.#waiting <= 2 * this.#usualWaiting + NOTABLE_GROWTH) return;
     // The speed of a few single files says nothing about the end of a large backlog.
     this.#usualWaiting = this.#waiting;
     this.#rate.restart(this.deps.clock.now(), this.totals.confirmed);
   }
 
   #of(name: string): CollectionStatistics {
-    const isKept = this.#collections.has(name) || this.#collections.size < MOST_COLLECTIONS;
+    const isKept = this.#collections.has(name) || this.#collections.size < MAX_COLLECTIONS;
     const collection = isKept ? name : OTHERS;
     const known = this.#collections.get(collection);
     if (known !== undefined) return known;
@@ -333,7 +343,7 @@ export class Statistics {
   }
 
   #plan(): void {
-    // Those of the configuration have statistics before anything was counted.
+    // Configured collections have statistics before anything is counted.
     for (const { collection, rules } of this.deps.settings().folders)
       for (const name of [collection, ...rules.flatMap((rule) => rule.collection ?? [])])
         this.#of(name);
@@ -347,7 +357,7 @@ export class Statistics {
     this.#takeSample(now);
     const limitMs = settings().alerts.timeToSearch;
     for (const one of this.#collections.values()) {
-      if (limitMs === undefined) one.alert = undefined;
+      if (limitMs === undefined) one.slow = undefined;
       else this.#checkAlert(one, limitMs, now);
     }
   }
@@ -364,7 +374,7 @@ export class Statistics {
 
   #checkAlert(one: CollectionStatistics, limitMs: number, now: number): void {
     const { log } = this.deps;
-    const { alert, collection, hour } = one;
+    const { slow, collection, hour } = one;
     const { count, p95Ms = 0 } = hour.at(now);
     const { waiting, oldestSince = now } = one.waiting.read();
     const late: string[] = [];
@@ -377,23 +387,23 @@ export class Statistics {
     if (late.length > 0) {
       const limit = `${durationText(limitMs)} (\`alerts.timeToSearch\`)`;
       one.wellSince = undefined;
-      one.alert = {
+      one.slow = {
         code: 'TIME_TO_SEARCH',
         collection,
-        since: alert?.since ?? now,
+        since: slow?.since ?? now,
         message: `Files of the collection "${collection}" become searchable later than ${limit}: ${late.join('; ')}.`,
         hint: 'See `peersync status` for the peer and what waits, and `peersync why PATH` for one file.',
       };
-      const { code, hint } = one.alert;
-      if (alert === undefined)
-        log.warn({ event: 'alert', code, collection }, `ALERT: ${one.alert.message} ${hint}`);
-    } else if (alert !== undefined) {
+      const { code, hint } = one.slow;
+      if (slow === undefined)
+        log.warn({ event: 'alert', code, collection }, `ALERT: ${one.slow.message} ${hint}`);
+    } else if (slow !== undefined) {
       one.wellSince ??= now;
       if (now - one.wellSince < WELL_MS) return;
-      one.alert = undefined;
+      one.slow = undefined;
       log.info(
-        { event: 'alert-over', code: alert.code, collection },
-        `files of the collection "${collection}" are searchable in time again; the alert lasted ${durationText(now - alert.since)}`,
+        { event: 'alert-over', code: slow.code, collection },
+        `files of the collection "${collection}" are searchable in time again; the alert lasted ${durationText(now - slow.since)}`,
       );
     }
   }

@@ -12,14 +12,13 @@ import {
   type GoneItem,
   type HistoryEntry,
   hasContent,
-  isAcceptedWithoutPush,
   isExcluded,
   isItem,
   keptOutFor,
-  renameOf,
   type Sent,
   type SkippedFile,
 } from '../state/entry.js';
+import { isAcceptedWithoutPush, renameOf } from '../state/history.js';
 import type { StateView } from '../state/state.js';
 import { isToBeRemoved, removesDocuments } from '../watch/deletion-candidates.js';
 import { isAbsence, look } from '../watch/lister.js';
@@ -27,23 +26,28 @@ import { unapprovedMassDeletion } from '../watch/mass-deletions.js';
 import { mountsAway } from '../watch/mounts.js';
 import { failures } from '../watch/rules/failures.js';
 import { FolderRules } from '../watch/rules/folder-rules.js';
-import { locate, wrongly } from './items.js';
+import { badRequest } from './errors.js';
+import { locate } from './items.js';
+import type { Live } from './live.js';
 import { explainMirrored } from './mirrored.js';
-import { knownEmbedded, type Live } from './status.js';
+import { knownEmbedded } from './status.js';
 
-/** Everything that is known of one path. Times are ms since the epoch. */
+/** The explanation of one path. Times are in ms since the epoch. */
 export interface WhyReport {
   readonly file: string;
   readonly folder?: string;
   readonly path?: string;
-  /** Of the file, or `ignored`, `unknown` or `outside`. */
+  /**
+   * The status of the file. Without a record it is `ignored` if a path rule excludes it or it is no
+   * regular file, `unknown` if not, and `outside` if no folder has the path.
+   */
   readonly status: Entry['status'] | 'ignored' | 'unknown' | 'outside';
   /**
    * Set where it is no regular file, `absent` where nothing is there and nothing is known of it,
    * and `mirrored` below the mirror root.
    */
   readonly kind?: NoFile | 'absent' | 'mirrored';
-  /** Which rule takes the file or keeps it out. */
+  /** The rule that takes, excludes or skips the file. */
   readonly rule: string;
   readonly since?: number;
   readonly url?: string | undefined;
@@ -53,39 +57,33 @@ export interface WhyReport {
     readonly mtimeMs: number;
     readonly sha256?: string | undefined;
   };
-  /**
-   * Another name that the file has now, or had before: `renamed to FOLDER/path`, `renamed from
-   * FOLDER/path`.
-   */
+  /** The other name of a renamed file: `renamed to FOLDER/path`, `renamed from FOLDER/path`. */
   readonly renamed?: string | undefined;
   /** Set when the text was converted for the peer. */
   readonly conversion?: string | undefined;
-  /** What read the text of a document, and how many words it found. */
+  /** The reader that extracted the text of a document, and the number of words. */
   readonly extracted?: Sent['extracted'];
   readonly attempts?: number | undefined;
   readonly evidence?: Evidence | undefined;
   readonly failure?: Failure | undefined;
   readonly history: readonly HistoryEntry[];
-  /** What happens next, and when. */
+  /** The next step, and when it happens. */
   readonly next: string;
   readonly nextAt?: number | undefined;
-  /** When a mirrored file was last known to be what the peer has. */
+  /** When a mirrored file was last known to be as the peer has it. */
   readonly upToDateAt?: number | undefined;
 }
 
-/** What stands at a path and is no file. A link is one that is not followed. */
+/** A path at which there is no regular file. `link` is a link that is not followed. */
 type NoFile = 'directory' | 'link' | 'other';
 
 /**
- * `held`: the root of its folder, or what is mounted below it, is missing or another one, and
- * nothing in it is looked at.
+ * `held`: the root of the folder, or a mount below it, is missing or another one, so the path is
+ * not looked at.
  */
 type OnDisk = 'file' | 'absent' | 'held' | NoFile | { readonly unreadable: string };
 
-/**
- * Explains one path, wherever it is: in which folder, by which rule, how far it came and what
- * happens next.
- */
+/** Explains one path: its folder, the rule that applies, its progress and the next step. */
 export async function explain(
   file: string,
   config: Config,
@@ -108,7 +106,11 @@ export async function explain(
     };
   const hint = 'Name a file in it, or see `peersync status`.';
   if (path === '')
-    throw wrongly('NOT_A_FILE', `${absolute} is the folder ${quoted(folder.name)} itself.`, hint);
+    throw badRequest(
+      'NOT_A_FILE',
+      `${absolute} is the folder ${quoted(folder.name)} itself.`,
+      hint,
+    );
   const watch = live?.parts.watcher.status().find(({ name }) => name === folder.name);
   const isHeld = watch?.state === 'held' || (await lookAt(folder.path, true)) === 'absent';
   const unmounted = (await mountsAway(folder, state)).find((mount) => path.startsWith(`${mount}/`));
@@ -130,7 +132,7 @@ export async function explain(
     const { next, failure } = report;
     return {
       ...report,
-      rule: (decision.take ? contentRule(entry, folder.name) : undefined) ?? rule,
+      rule: (decision.take ? skippingRule(entry, folder.name) : undefined) ?? rule,
       next: withFile(next, absolute),
       failure: failure && { ...failure, hint: withFile(failure.hint, absolute) },
     };
@@ -144,8 +146,8 @@ export async function explain(
       failure: problem?.failure ?? failures.unreadable(onDisk.unreadable),
       next: 'It is taken up by the next scan after it can be read.',
     };
-  // What a rule keeps out is told of a link or a pipe first, for it is not looked at; of a
-  // directory its own rule is told.
+  // A link or a pipe is explained by the rule that excludes it, if there is one. A directory is
+  // explained by its own rule.
   if (onDisk === 'directory' || (decision.take && (onDisk === 'link' || onDisk === 'other')))
     return {
       ...base,
@@ -155,7 +157,7 @@ export async function explain(
     };
   if (!decision.take) return { ...base, status: 'ignored', next: UNLESS_RULE };
   const unknown = { ...base, status: 'unknown', failure: problem?.failure } as const;
-  // It has no URL as long as its name is the problem.
+  // A file whose name is the problem has no URL.
   if (problem?.path === absolute)
     return { ...unknown, next: 'It is taken up by the next scan after that is mended.' };
   const { url, collection } = decision;
@@ -163,10 +165,8 @@ export async function explain(
   return { ...unknown, ...(onDisk === 'absent' && { kind: onDisk }), url, collection, next };
 }
 
-/**
- * The rule that skips a file whose name is taken, by the code of what is wrong with its content.
- */
-const CONTENT_RULES: Readonly<Record<string, (folder: string) => string>> = {
+/** The rules that skip files, by the code of the failure. */
+const SKIPPING_RULES: Readonly<Record<string, (folder: string) => string>> = {
   EMPTY: (folder) => `Folder ${quoted(folder)} takes its name; empty files are skipped.`,
   TOO_LARGE: (folder) => `maxFileSize of folder ${quoted(folder)} keeps it out.`,
   PRIVATE_KEY: (folder) => `ignoreDefaults of folder ${quoted(folder)} keeps private keys out.`,
@@ -176,12 +176,12 @@ const CONTENT_RULES: Readonly<Record<string, (folder: string) => string>> = {
     `Folder ${quoted(folder)} takes its name; files without a word are skipped.`,
 };
 
-/** The rule that keeps the content of a file out; undefined where none does. */
-function contentRule(entry: Entry, folder: string): string | undefined {
+/** Returns the rule that skips a file that path rules take; undefined if none does. */
+function skippingRule(entry: Entry, folder: string): string | undefined {
   const failure = keptOutFor(entry);
   if (failure === undefined || failure.code === EXCLUDED) return undefined;
   return (
-    CONTENT_RULES[failure.code]?.(folder) ??
+    SKIPPING_RULES[failure.code]?.(folder) ??
     `Its content keeps it out: ${sentence(failure.message)}`
   );
 }
@@ -197,7 +197,7 @@ const HELD =
 const heldMount = (path: string) =>
   `The file system that was mounted on ${escapeInvisible(path)} is not there, and nothing counts as removed because of that; it goes on when that is mounted.`;
 
-/** What the state has of a file. */
+/** Returns what the state records about a file. */
 function known(entry: Entry) {
   const { since, status, version } = entry;
   const failure = entry.failure ?? keptOutFor(entry);
@@ -219,7 +219,9 @@ function known(entry: Entry) {
   };
 }
 
-/** What of the file travels, where that is not the file. */
+/**
+ * Describes the text that is pushed in place of the file's bytes; undefined if those are pushed.
+ */
 function conversionOf(encoding: Encoding, sent: Sent | undefined): string | undefined {
   if (encoding === 'utf-8' || encoding === 'binary') return undefined;
   if (encoding !== 'document') return `The file is ${encoding}; its text travels as UTF-8.`;
@@ -255,7 +257,7 @@ function nextOf(
     readonly folder: FolderConfig;
     /** Whether the peer is an embedded one; undefined while that is not known. */
     readonly isEmbedded: boolean | undefined;
-    /** What is said where the folder, or a part of it, is held. */
+    /** The explanation if the folder, or a part of it, is held. */
     readonly held: string | undefined;
   },
 ): Next {
@@ -321,9 +323,7 @@ function nextOf(
     : say(`It is looked up in the peer${soFar}.`, at);
 }
 
-/**
- * A file that is skipped, and what becomes of the older version that the peer was sent, if it was.
- */
+/** Returns the next step of a skipped file, and of the older version that the peer may have. */
 function nextOfSkipped(
   file: SkippedFile,
   folder: FolderConfig,
@@ -350,7 +350,7 @@ function nextOfSkipped(
     : `${searchable}. A full scan of the folder is to show that the file is still like this; then the document is removed from the peer.`;
 }
 
-/** Whether its document waits for a person. */
+/** Returns whether its document waits for the approval of a person. */
 function isHeld({ since }: Entry, { name }: FolderConfig, state: StateView): boolean {
   return since < (unapprovedMassDeletion(state, name)?.before ?? 0);
 }
@@ -386,22 +386,22 @@ function nextOfGone(
     : 'A full scan of the folder is to show that the file is still not there; then the document is removed from the peer.';
 }
 
-/** What keeps requests of this lane from the peer, if anything does. */
+/** Returns the reason why requests of this lane cannot reach the peer, if there is one. */
 function waitingForPeer(
   { client, queue }: Live['parts'],
   lane: 'push' | 'confirm' | 'removal',
 ): Next | undefined {
-  const { circuit, paused, pausedUntil } = queue.status();
+  const { circuit, paused, retryAfterUntil } = queue.status();
   if (paused !== undefined)
     return say('It waits, for peersync is paused: `peersync resume` lets it go on.', paused.until);
   const { reason, held, nextProbeAt } = circuit;
-  // Nothing is sent before the dialect is known: the trouble of finding that out keeps every lane.
+  // Nothing is sent before the dialect is known, so a failure of its detection stops every lane.
   if (reason !== undefined && (held.includes(lane) || client.dialect === undefined)) {
     const next = `It waits for the peer, which ${PEER_FAILURE_WORDS[reason.kind]}: ${sentence(reason.message)}`;
     return say(nextProbeAt === undefined ? `${next} It is tried again now.` : next, nextProbeAt);
   }
-  if (pausedUntil === undefined) return undefined;
-  return say('It waits, for the peer asked to be left alone for a while.', pausedUntil);
+  if (retryAfterUntil === undefined) return undefined;
+  return say('It waits, for the peer asked to be left alone for a while.', retryAfterUntil);
 }
 
 async function lookAt(path: string, followSymlinks: boolean): Promise<OnDisk> {
@@ -411,8 +411,9 @@ async function lookAt(path: string, followSymlinks: boolean): Promise<OnDisk> {
 }
 
 /**
- * What holds for what is no file. @param closed the rule that keeps a directory out with all that
- * is in it
+ * Explains a path that is no regular file.
+ *
+ * @param closed the rule that excludes a directory with everything in it
  */
 function noFile(kind: NoFile, { name }: FolderConfig, closed: string | undefined) {
   if (kind === 'link')

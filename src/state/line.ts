@@ -1,7 +1,6 @@
 import { ENCODINGS, type FileStat } from '../lib/file.js';
 import { encodePath } from '../lib/text.js';
 import {
-  BEGINNINGS,
   type Entry,
   type Evidence,
   type Failure,
@@ -9,6 +8,7 @@ import {
   hasContent,
   type Sent,
 } from './entry.js';
+import { BEGINNINGS } from './history.js';
 
 /**
  * A record as one line of text, the same in memory and on disk: a JSON array of positions. It
@@ -128,14 +128,14 @@ export function sinceOf(line: string): number {
 
 /** Whether the line is of a skipped file that the peer was never sent. */
 export function isSkippedUnsent(line: string): boolean {
-  return statusOf(line) === 'skipped' && line.includes(UNSENT_BEFORE_TROUBLE);
+  return statusOf(line) === 'skipped' && line.includes(UNSENT_BEFORE_FAILURE);
 }
 
 /**
- * Text between the history and the trouble of a skipped file that was never sent. It cannot occur
+ * Text between the history and the failure of a skipped file that was never sent. It cannot occur
  * within a string, where the quote is escaped.
  */
-const UNSENT_BEFORE_TROUBLE = ',null,null,null,null,null,null,["';
+const UNSENT_BEFORE_FAILURE = ',null,null,null,null,null,null,["';
 
 function codeAt(line: string): number {
   let comma = -1;

@@ -2,9 +2,9 @@ import { createHash, type Hash, hash } from 'node:crypto';
 import { basename } from 'node:path';
 import mime from 'mime';
 import { decoderOf, fromLatin1 } from '../content/encoding.js';
+import { pieces, readWhole } from '../content/file-reader.js';
 import { type ReadOrder, type Refusal, refusalFor } from '../content/open.js';
-import { pieces, readWhole } from '../content/reader.js';
-import { DocumentError, type Extract } from '../content/readers/reader.js';
+import { DocumentError, type Extract } from '../content/readers/document-reader.js';
 import { documentKind, HEAD_BYTES, signedType } from '../content/signatures.js';
 import { HtmlWords, NO_WORDS, PlainWords, type WordCounter } from '../content/words.js';
 import type { Clock } from '../lib/clock.js';
@@ -310,7 +310,7 @@ export async function packDocument(order: DocumentOrder): Promise<Packed> {
   if (!Buffer.isBuffer(bytes)) return refused(bytes);
   if (hash('sha256', bytes, 'hex') !== version.sha256) return STALE;
   try {
-    const { readDocument } = await import('../content/readers/readers.js');
+    const { readDocument } = await import('../content/readers/registry.js');
     const enough = wanted === 'words' ? COUNTED_CHARACTERS : undefined;
     const read = await readDocument(bytes, basename(file), 0, enough);
     if (read === undefined) return STALE;

@@ -11,10 +11,8 @@ import {
   type Failure,
   itemName,
   type RemovingItem,
-  removalFailed,
-  removalLeft,
-  removed,
 } from '../state/entry.js';
+import { removalFailed, removalLeft, removed } from '../state/transitions.js';
 import type { Backlog } from './backlog.js';
 import { failureOf, pushFailure, WRONG_DIALECT_CODES } from './batch-sender.js';
 import { ContentsInTransit, isInTransit } from './contents-in-transit.js';

@@ -4,20 +4,22 @@ import type { ContentRules } from '../peer/dialects/dialect.js';
 import type { ItemKey } from '../state/entries.js';
 import {
   type AcceptedItem,
-  accepted,
   claims,
   type Entry,
   type Failure,
   itemName,
+  type PendingItem,
+  type Sent,
+} from '../state/entry.js';
+import { wasSkippedFor } from '../state/history.js';
+import {
+  accepted,
   leaving,
   olderVersionAccepted,
-  type PendingItem,
   replaced,
   returned,
-  type Sent,
   skipped,
-  wasSkippedFor,
-} from '../state/entry.js';
+} from '../state/transitions.js';
 import { Backlog, laneOf, type PushLane } from './backlog.js';
 import { type PreparedDocument, type PushResult, sendBatch } from './batch-sender.js';
 import { Blame } from './blame.js';

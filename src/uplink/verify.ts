@@ -1,7 +1,8 @@
 import { type EvidenceKind, evidenceOf, type Peerdoc } from '../peer/peerdoc.js';
 import type { ConfirmedItem, Entry, RemovedItem } from '../state/entry.js';
-import { itemName, lostLater, removing } from '../state/entry.js';
+import { itemName } from '../state/entry.js';
 import type { State } from '../state/state.js';
+import { lostLater, removing } from '../state/transitions.js';
 import { holdMs, itemKeyText, type UplinkDeps } from './deps.js';
 import { type Answer, type Judge, LookUp, type Verdict } from './look-up.js';
 import { LookUpPass } from './look-up-pass.js';

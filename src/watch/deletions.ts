@@ -1,5 +1,7 @@
 import { counted, quoted } from '../lib/text.js';
-import { contentOf, type Entry, isRenamed, removing } from '../state/entry.js';
+import { contentOf, type Entry } from '../state/entry.js';
+import { isRenamed } from '../state/history.js';
+import { removing } from '../state/transitions.js';
 import { type Candidate, DeletionCandidates } from './deletion-candidates.js';
 import { DeletionScans } from './deletion-scans.js';
 import type { FolderDeps } from './folder-deps.js';

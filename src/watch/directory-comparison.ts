@@ -11,8 +11,8 @@ import { failures } from './rules/failures.js';
 interface Compared {
   /** All names that exist. */
   readonly listed: ReadonlySet<string>;
-  /** The names that need a fresh lstat: the listing may be stale. */
-  readonly undecided: readonly string[];
+  /** The names to look up: they need a fresh lstat, because the listing may be stale. */
+  readonly toLookUp: readonly string[];
   /** The directories that are to be listed next. */
   readonly steps: readonly Step[];
 }
@@ -37,7 +37,7 @@ export class DirectoryComparison {
     const knownDirectories = new Set(entries.knownDirectories(folder.name, directory));
     const compared = await this.#compareListed(listing, step, foundBy, knownDirectories);
     if (compared === undefined) return [];
-    const { listed, steps, undecided } = compared;
+    const { listed, steps, toLookUp } = compared;
     await hashQueue.room();
     const isUnlisted = (name: string) => !listed.has(name);
     const isUnlistedRecord = (name: string) => {
@@ -47,7 +47,7 @@ export class DirectoryComparison {
     };
     return [
       ...steps,
-      ...(await this.#lookUp(step, undecided, () => true)),
+      ...(await this.#lookUp(step, toLookUp, () => true)),
       ...(await this.#lookUp(step, entries.names(folder.name, directory), isUnlistedRecord)),
       ...(await this.#lookUp(step, knownDirectories, isUnlisted)),
     ];
@@ -62,25 +62,25 @@ export class DirectoryComparison {
   ): Promise<Compared | undefined> {
     const { folder, guard, hashQueue, scanHealth, state } = this.deps;
     const listed = this.#reportFailed(listing, directory);
-    const undecided: string[] = [];
+    const toLookUp: string[] = [];
     const steps: Step[] = [];
     for (const { kind, name, stat } of entriesOf(listing)) {
       const path = joinPath(directory, name);
       listed.add(name);
       // If a directory is known under the name of a file, what is known below it is gone.
       const isPlainFile = kind === 'file' && !knownDirectories.has(name);
-      if (isPlainFile && !this.reconciler.isDecidedBySize(path, stat))
+      if (isPlainFile && !this.reconciler.needsFreshStat(path, stat))
         this.reconciler.file(path, guard.absolute(path), stat, foundBy);
       else if (kind === 'directory' && state.entries.line(folder.name, path) === undefined)
         steps.push(...(await this.lookup.directory(path, reached)));
-      else undecided.push(name);
+      else toLookUp.push(name);
       if (listed.size % SLICE !== 0) continue;
       scanHealth.progress();
       await nextTurn();
       await hashQueue.room();
       if (!guard.mayLook) return undefined;
     }
-    return { listed, undecided, steps };
+    return { listed, toLookUp, steps };
   }
 
   /** Reports the names that could not be looked at. @returns those of them that exist */

@@ -75,7 +75,7 @@ export class PathLookup {
       if ('code' in found) this.#forgetDirectory(path);
       if (sight.kind === 'directory') steps.push(...sight.steps);
       if (sight.kind !== 'file' && before !== undefined) missing.push(before);
-      // Below a directory that a rule keeps out, state may remember removed files. They stay as
+      // Below an excluded directory, state may remember removed files. They stay as
       // they are.
       const mayHaveBelow = 'stat' in found && found.kind === 'directory';
       const isEntered = sight.kind === 'directory' && sight.steps.length > 0;
@@ -85,7 +85,7 @@ export class PathLookup {
     return steps;
   }
 
-  /** Returns a directory that is to be listed, unless a rule keeps it out. */
+  /** Returns a directory that is to be listed, unless a rule excludes it. */
   async directory(path: string, reached: Reached): Promise<readonly Step[]> {
     const rule = this.deps.rules.closedEntered(path);
     if (rule === undefined) return [{ path, reached }];

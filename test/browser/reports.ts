@@ -3,13 +3,9 @@
 import type { MirrorReport } from '../../src/mirror/record.js';
 import type { ItemLine } from '../../src/page/api.js';
 import type { QueueStatus } from '../../src/queue/request-queue.js';
+import type { RecentEvent } from '../../src/report/live.js';
 import type { Sample } from '../../src/report/statistics.js';
-import type {
-  FolderReport,
-  RecentEvent,
-  StatusFacts,
-  StatusReport,
-} from '../../src/report/status.js';
+import type { FolderReport, StatusFacts, StatusReport } from '../../src/report/status-report.js';
 import type { Entry } from '../../src/state/entry.js';
 import { NO_ITEMS, report, queue as rest } from '../commands/report.js';
 

@@ -1,4 +1,4 @@
-import type { StatusReport } from '../../src/report/status.js';
+import type { StatusReport } from '../../src/report/status-report.js';
 import type { WhyReport } from '../../src/report/why.js';
 import {
   event,
@@ -170,7 +170,7 @@ export const SCRIPTS: Readonly<Record<string, Script>> = {
   conditions: {
     status: statusOf(
       [
-        folder('notes', { confirmed: 318, quarantined: 3, gone: 2_000 }, { heldDeletes: REMOVED }),
+        folder('notes', { confirmed: 318, quarantined: 3, gone: 2_000 }, { massDeletion: REMOVED }),
         folder('papers', { confirmed: 18_442, quarantined: 41, skipped: 12 }),
         folder(
           'usb',

@@ -1,13 +1,15 @@
 import { EventEmitter, on } from 'node:events';
 import { resolve } from 'node:path';
+import type { LiveFeed, LiveLine } from '../../src/api/live-feed.js';
+import type { Answerer } from '../../src/api/requests.js';
 import { systemClock } from '../../src/lib/clock.js';
 import { PeersyncError } from '../../src/lib/errors.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import type { ItemLine } from '../../src/page/api.js';
 import { StatusPage } from '../../src/page/status-page.js';
-import type { LiveFeed, LiveLine, Question } from '../../src/report/answers.js';
+import type { Live, RecentEvent } from '../../src/report/live.js';
 import type { Sample } from '../../src/report/statistics.js';
-import type { Live, RecentEvent, StatusReport } from '../../src/report/status.js';
+import type { StatusReport } from '../../src/report/status-report.js';
 import type { WhyReport } from '../../src/report/why.js';
 import { afterwards } from '../support/afterwards.js';
 import { until } from '../support/wait.js';
@@ -40,25 +42,24 @@ export class StandIn {
   /** Whether queries for lists of files fail. */
   isBroken = false;
   /** The commands that the page sent. */
-  readonly asked: Question[] = [];
+  readonly asked: { readonly ask: string; readonly parameters: unknown }[] = [];
   readonly #lines = new EventEmitter().setMaxListeners(0);
   readonly #page: StatusPage;
 
   private constructor(private readonly script: Script) {
-    const tryNow = () => void this.asked.push({ ask: 'try', parameters: {} });
     const live = {
       clock: systemClock,
       log: silentLogger,
       current: { config: { status: { listen: '127.0.0.1:0' } } },
-      parts: { queue: { tryNow, status: () => ({}) }, state: {}, statistics: {} },
+      parts: { queue: { status: () => ({}) }, state: {}, statistics: {} },
     } as unknown as Live;
     const feed = {
       follow: (signal: AbortSignal) => this.#follow(signal),
       textOf: (line: LiveLine) => JSON.stringify(Object.values(line)[1]),
     } as unknown as LiveFeed;
-    const ask = (question: Question) => this.#answer(question);
+    const answer: Answerer = ({ name }, question) => this.#answer(name, question);
     const assetsDirectory = resolve(import.meta.dirname, '../../dist/page/browser');
-    this.#page = new StatusPage({ live, ask, feed, env: {}, assetsDirectory });
+    this.#page = new StatusPage({ live, answer, feed, env: {}, assetsDirectory });
     this.#page.follow();
   }
 
@@ -78,21 +79,20 @@ export class StandIn {
     this.#lines.emit('line', line);
   }
 
-  async *#answer(question: Question): AsyncGenerator<unknown> {
-    const { ask, parameters } = question;
-    if (ask === 'status') yield this.script.status;
+  async *#answer(ask: string, parameters: unknown): AsyncGenerator<readonly unknown[]> {
+    if (ask === 'status') yield [this.script.status];
     else if (ask === 'items' && !this.isBroken) {
       this.#lists += 1;
       this.mostLists = Math.max(this.mostLists, this.#lists);
       await systemClock.sleep(this.listMs);
       this.#lists -= 1;
-      yield this.#items(parameters as ItemsQuery);
-    } else if (ask === 'why' && this.script.why) yield this.script.why;
+      yield [this.#items(parameters as ItemsQuery)];
+    } else if (ask === 'why' && this.script.why) yield [this.script.why];
     else if (ask === 'items' || ask === 'why')
       throw new PeersyncError({ code: 'X', message: 'There is no such thing.', hint: 'Go back.' });
     else {
-      this.asked.push(question);
-      yield { retried: 1, lookedAt: 0 };
+      this.asked.push({ ask, parameters });
+      yield [{ retried: 1, toRead: 0 }];
     }
   }
 

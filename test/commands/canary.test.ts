@@ -33,7 +33,7 @@ const error = new PeerError('PEER_FAILED', { url: BASE, what: 'failed', delivere
 const behindGate = new PeersyncError(yacyAddresses.dropped(LOCAL));
 
 /**
- * What became of three documents and the one below the URL of the folder `vault`: all well, but for
+ * The outcomes of three documents and the one below the URL of the folder `vault`: all well, except
  * changes at one of them.
  */
 function withAt(what?: string, changes: Partial<Probed> = {}): readonly Probed[] {

@@ -1,8 +1,9 @@
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import type { Finding } from '../../src/commands/canary.js';
-import { checkFolder, checkMirrored, checkWritable } from '../../src/commands/check.js';
+import { checkFolder, checkWritable } from '../../src/commands/check-machine.js';
+import { checkMirrored } from '../../src/commands/check-peer.js';
+import type { Finding } from '../../src/commands/finding.js';
 import { openToOthers } from '../../src/commands/other-accounts.js';
 import type { ShareMirrorConfig } from '../../src/config/config.js';
 import { checkConfig } from '../../src/config/load.js';

@@ -1,5 +1,7 @@
 import { expect, it } from 'vitest';
-import { askAnyone, lastingFailure } from '../../src/commands/daemon-access.js';
+import { pause } from '../../src/api/pause.js';
+import { askLines } from '../../src/commands/ask.js';
+import { lastingFailure } from '../../src/commands/patience.js';
 import { loadConfig } from '../../src/config/load.js';
 import { openControl } from '../../src/daemon/control.js';
 import { systemClock } from '../../src/lib/clock.js';
@@ -52,13 +54,17 @@ async function askOneThatStarts(patienceMs: number) {
   afterwards('test', () => lock.release());
   const options = { config: path, json: false, logLevel: undefined };
   const asking = { patienceMs, log: silentLogger };
-  const answer = askAnyone(options, config, { ask: 'pause', parameters: {} }, asking).next();
+  const answer = askLines(options, config, pause, {}, asking).next();
   return { answer, dir: config.state.dir };
+}
+
+async function* once(): AsyncGenerator<readonly unknown[]> {
+  yield [{ since: 1 }];
 }
 
 it('a command waits for a daemon that starts', async () => {
   const { answer, dir } = await askOneThatStarts(10_000);
-  afterwards('test', await openControl(dir, () => [{ since: 1 }], silentLogger));
+  afterwards('test', await openControl(dir, once, silentLogger));
   expect(await answer).toMatchObject({ value: { since: 1 } });
 });
 

@@ -2,9 +2,9 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import type { Command } from '../../src/cli/command.js';
+import { manPage } from '../../src/cli/man-page.js';
 import { allCommands } from '../../src/commands/commands.js';
-import type { Command } from '../../src/commands/context.js';
-import { manPage } from '../../src/commands/man-page.js';
 import { versionText } from '../../src/lib/process.js';
 import { temporaryDirectory } from '../support/temp.js';
 

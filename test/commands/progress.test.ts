@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { Progress, progressLine, type Step } from '../../src/commands/terminal.js';
-import { displayWidth } from '../../src/commands/text.js';
+import { Progress, progressLine, type Step } from '../../src/cli/progress.js';
+import { displayWidth } from '../../src/cli/text.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { compiledProgram } from '../support/program.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { pausedLine } from '../../src/commands/control.js';
-import { figuresLines } from '../../src/commands/status.js';
+import { pausedLine } from '../../src/commands/pause.js';
+import { figuresLines } from '../../src/commands/status-lines.js';
 import { folder, NOW, queue, report, statusText } from './report.js';
 
 /** A peer that does not answer, and is tried again at `nextProbeAt`. */

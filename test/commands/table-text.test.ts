@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { displayWidth, fitted, tableText } from '../../src/commands/text.js';
+import { displayWidth, fitted, tableText } from '../../src/cli/text.js';
 import type { TableRow } from '../../src/peer/table.js';
 
 function row(pk: string, cells: Record<string, string> = {}): TableRow {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { verifyText } from '../../src/commands/items.js';
+import { verifyText } from '../../src/commands/verify.js';
 
 it('what was looked up is told, and so is that there was nothing to look up', () => {
   const of = (checked: number, lost: number, failed = 0, removed = 0, back = 0) =>

@@ -2,10 +2,12 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { asOptions, typedWords, writeAll } from '../../src/commands/context.js';
-import { citationText, documentOf } from '../../src/commands/documents.js';
+import { asOptions, typedWords } from '../../src/cli/arguments.js';
+import { consent } from '../../src/cli/consent.js';
+import { writeAll } from '../../src/cli/output.js';
+import { citationText } from '../../src/commands/citation.js';
+import { documentOf } from '../../src/commands/doc.js';
 import { cellsOf } from '../../src/commands/table.js';
-import { consent } from '../../src/commands/terminal.js';
 import { temporaryDirectory } from '../support/temp.js';
 
 describe('cells on the command line', () => {

@@ -1,37 +1,151 @@
 import { chmodSync, chownSync, mkdirSync, readdirSync, statSync } from 'node:fs';
+import { createServer, request as httpRequest } from 'node:http';
 import { Server } from 'node:net';
 import { dirname, join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { askDaemon, cannotOpen, openControl } from '../../src/daemon/control.js';
+import { type AskOptions, askLines, cannotOpen } from '../../src/api/client.js';
+import type { Lot } from '../../src/api/request.js';
+import type { Answerer } from '../../src/api/requests.js';
+import { rescan } from '../../src/api/rescan.js';
+import { openControl } from '../../src/daemon/control.js';
 import { systemClock } from '../../src/lib/clock.js';
 import { EXIT, PeersyncError } from '../../src/lib/errors.js';
 import { silentLogger } from '../../src/lib/logger.js';
-import type { Answerer } from '../../src/report/answers.js';
+import { listenInPrivate } from '../../src/lib/socket.js';
 import { temporaryDirectory } from '../support/temp.js';
+import { until } from '../support/wait.js';
 
-const QUESTION = { ask: 'x', parameters: { n: 1 } };
 const servers: (() => Promise<void>)[] = [];
 afterEach(async () => {
   for (const close of servers.splice(0)) await close();
 });
 
+/** A line of an answer. */
+const scan = (files: number, folder = 'inbox') => ({
+  folder,
+  files,
+  directories: 1,
+  durationMs: 5,
+});
+
+/** Answers with these lines. */
+function lines(...all: readonly unknown[]): Answerer {
+  return async function* () {
+    yield all;
+  };
+}
+
+async function open(answer: Answerer, directory = temporaryDirectory()): Promise<string> {
+  servers.push(await openControl(directory, answer, silentLogger));
+  return directory;
+}
+
 /** Asks a daemon that answers so. */
 async function ask(answer: Answerer, patienceMs?: number, directory = temporaryDirectory()) {
-  servers.push(await openControl(directory, answer, silentLogger));
+  await open(answer, directory);
   return await read(directory, patienceMs === undefined ? {} : { patienceMs });
 }
 
-async function read(directory: string, options = {}): Promise<unknown[] | undefined> {
-  const answer = await askDaemon(directory, QUESTION, options);
+async function read(directory: string, options: AskOptions = {}): Promise<unknown[] | undefined> {
+  const answer = await askLines(directory, rescan, { folder: 'inbox' }, options);
   if (answer === undefined) return undefined;
-  const lines: unknown[] = [];
-  for await (const line of answer) lines.push(line);
-  return lines;
+  const all: unknown[] = [];
+  for await (const line of answer) all.push(line);
+  return all;
+}
+
+/** Sends a request as another program would. */
+async function send(directory: string, method: string, path: string, body?: string) {
+  return await new Promise<{ status: number | undefined; type: string | undefined; body: string }>(
+    (resolve, reject) => {
+      const socketPath = join(directory, 'control', 'socket');
+      const headers = body === undefined ? {} : { 'content-type': 'application/json' };
+      const call = httpRequest({ socketPath, method, path, headers, agent: false }, (response) => {
+        const type = response.headers['content-type'];
+        const { statusCode: status } = response;
+        text(response).then((body) => resolve({ status, type, body }), reject);
+      });
+      call.on('error', reject).end(body);
+    },
+  );
 }
 
 describe('the control socket', () => {
   it('carries a question to the daemon, and its answer back line by line', async () => {
-    expect(await ask((question) => [question, 'ä\n€'])).toEqual([QUESTION, 'ä\n€']);
+    const asked: unknown[] = [];
+    const answer: Answerer = async function* ({ name }, question) {
+      asked.push(name, question);
+      yield [scan(1), scan(2, 'ä\n€')];
+      yield [scan(3)];
+    };
+    expect(await ask(answer)).toEqual([scan(1), scan(2, 'ä\n€'), scan(3)]);
+    expect(asked).toEqual(['rescan', { folder: 'inbox' }]);
+  });
+
+  it('answers other programs with one JSON document, as the page does', async () => {
+    const directory = await open(lines(scan(1), scan(2)));
+    const { body, status: code } = await send(directory, 'POST', '/api/rescan', '{}');
+    expect([code, JSON.parse(body)]).toEqual([200, { scans: [scan(1), scan(2)] }]);
+    expect((await send(directory, 'GET', '/api/rescan')).status).toBe(501);
+    expect((await send(directory, 'GET', '/api/status')).status).toBe(200);
+  });
+
+  it('needs no token, and no origin of the page', async () => {
+    const directory = await open(lines(scan(1)));
+    expect((await send(directory, 'POST', '/api/rescan', '{}')).status).toBe(200);
+  });
+
+  it('says that a daemon of another version does not know a request', async () => {
+    const directory = await open(lines());
+    const { body, status: code } = await send(directory, 'POST', '/api/no-such', '{}');
+    expect([code, JSON.parse(body).error]).toMatchObject([501, { code: 'UNKNOWN_QUESTION' }]);
+  });
+
+  it.each([
+    ['a line of another shape', 200, JSON.stringify({ folder: 'inbox' })],
+    ['no JSON', 200, 'a proxy says hello'],
+    ['an error of another shape', 400, JSON.stringify({ error: 'so' })],
+    ['an error that is no JSON', 502, '<h1>Bad gateway</h1>'],
+  ])('takes %s for no answer', async (_, code, body) => {
+    const directory = temporaryDirectory();
+    const server = createServer((_request, response) => response.writeHead(code).end(`${body}\n`));
+    const socket = await listenInPrivate(server, join(directory, 'control'), 'socket');
+    servers.push(async () => {
+      await new Promise((resolve) => server.close(resolve));
+      await socket.close();
+    });
+    await expect(read(directory)).rejects.toMatchObject({ code: 'CONTROL_FAILED' });
+  });
+
+  it('keeps fields that only a later daemon has', async () => {
+    const line = { ...scan(1), later: true };
+    expect(await ask(lines(line))).toEqual([line]);
+  });
+
+  it('makes no more lines than are read', async () => {
+    let made = 0;
+    const answer: Answerer = async function* () {
+      for (; made < 1_000; made += 1)
+        yield [scan(made, 'x'.repeat(100_000))] satisfies Lot<unknown>;
+    };
+    const directory = await open(answer);
+    const all = await askLines(directory, rescan, {});
+    const reader = all?.[Symbol.asyncIterator]();
+    await reader?.next();
+    let before = -1;
+    await until(async () => {
+      const isStill = made === before;
+      before = made;
+      await systemClock.sleep(200);
+      return isStill;
+    }, 'the daemon waits for the reader');
+    // The buffers of the system and of both ends take some.
+    expect(made).toBeLessThan(200);
+    let count = 1;
+    for (let next = await reader?.next(); next?.done === false; next = await reader?.next())
+      count += 1;
+    expect(count).toBe(1_000);
   });
 
   it('is never in reach of others, whatever the umask and the state directory allow', async () => {
@@ -55,7 +169,7 @@ describe('the control socket', () => {
     });
     const umask = process.umask(0);
     try {
-      expect(await ask(() => ['here'], undefined, state)).toEqual(['here']);
+      expect(await ask(lines(scan(1)), undefined, state)).toEqual([scan(1)]);
     } finally {
       process.umask(umask);
       spy.mockRestore();
@@ -66,47 +180,67 @@ describe('the control socket', () => {
   it('works in a directory whose path is too long for a socket', async () => {
     const long = join(temporaryDirectory(), 'x'.repeat(200));
     mkdirSync(long);
-    expect(await ask(() => ['here'], undefined, long)).toEqual(['here']);
+    expect(await ask(lines(scan(1)), undefined, long)).toEqual([scan(1)]);
   });
 
   it('tells that no daemon runs: without a directory, without a socket, and when it has stopped', async () => {
     expect(await read(join(temporaryDirectory(), 'none'))).toBeUndefined();
     const directory = temporaryDirectory();
     expect(await read(directory)).toBeUndefined();
-    await ask(() => [], undefined, directory);
+    await ask(lines(), undefined, directory);
     await servers.pop()?.();
     expect(await read(directory)).toBeUndefined();
   });
 
   it('carries an error of the daemon with its code, hint and exit code', async () => {
     const parts = { code: 'C', message: 'm', hint: 'h', exitCode: EXIT.usage };
-    const asking = ask(() => {
+    const fails: Answerer = async function* () {
+      yield* [];
       throw new PeersyncError(parts);
-    });
-    await expect(asking).rejects.toMatchObject(parts);
+    };
+    const directory = await open(fails);
+    await expect(read(directory)).rejects.toMatchObject(parts);
+    const { status: code, body } = await send(directory, 'POST', '/api/rescan', '{}');
+    expect([code, JSON.parse(body)]).toEqual([400, { error: parts }]);
+  });
+
+  it('breaks off an answer that fails behind its first line, so that it is not taken for a whole one', async () => {
+    const fails: Answerer = async function* () {
+      yield [scan(1)];
+      throw new PeersyncError({ code: 'C', message: 'm', hint: 'h' });
+    };
+    await expect(ask(fails)).rejects.toMatchObject({ code: 'CONTROL_FAILED' });
+  });
+
+  it('refuses what is no question', async () => {
+    const directory = await open(lines(scan(1)));
+    for (const body of ['{', '']) {
+      const { body: answer, status: code } = await send(directory, 'POST', '/api/rescan', body);
+      expect([code, JSON.parse(answer).error.code]).toEqual([400, 'BAD_REQUEST']);
+    }
   });
 
   it('waits for a daemon that has begun to answer as long as it takes', async () => {
     const answer = async function* () {
-      yield 1;
+      yield [scan(1)];
       await systemClock.sleep(2_500);
-      yield 2;
+      yield [scan(2)];
     };
     // Long enough for a busy machine to begin.
-    expect(await ask(answer, 2_000)).toEqual([1, 2]);
+    expect(await ask(answer, 2_000)).toEqual([scan(1), scan(2)]);
   });
 
   it('says so when the daemon does not answer at all, or ends in the middle of an answer', async () => {
     const never = async function* () {
       await systemClock.sleep(400);
-      yield 1;
+      yield [scan(1)];
     };
     await expect(ask(never, 100)).rejects.toMatchObject({ code: 'CONTROL_FAILED' });
     const ends = async function* () {
-      yield 1;
+      yield [scan(1)];
       void servers.pop()?.();
       await systemClock.sleep(400);
-      yield 2;
+      yield [scan(2)];
     };
     await expect(ask(ends)).rejects.toMatchObject({ code: 'CONTROL_FAILED' });
   });
@@ -115,7 +249,7 @@ describe('the control socket', () => {
     const nobody = 65_534;
     const directory = temporaryDirectory();
     for (const each of [directory, dirname(directory)]) chmodSync(each, 0o755);
-    await ask(() => ['a lie'], undefined, directory);
+    await ask(lines(scan(1)), undefined, directory);
     const control = join(directory, 'control');
     chmodSync(join(control, 'socket'), 0o777);
     const refused = (uid: number) => ({
@@ -130,7 +264,7 @@ describe('the control socket', () => {
     } finally {
       process.seteuid?.(0);
     }
-    expect(await read(directory)).toEqual(['a lie']);
+    expect(await read(directory)).toEqual([scan(1)]);
     chmodSync(control, 0o700);
     chownSync(control, nobody, nobody);
     await expect(read(directory)).rejects.toMatchObject(refused(nobody));

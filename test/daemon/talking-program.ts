@@ -1,4 +1,4 @@
-import { reportError } from '../../src/commands/context.js';
+import { reportError } from '../../src/cli/output.js';
 import { createLog } from '../../src/daemon/log.js';
 import { PeersyncError } from '../../src/lib/errors.js';
 

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { withConfig } from '../../src/lib/hint.js';
 import { shellWord } from '../../src/lib/text.js';
-import type { StatusReport } from '../../src/report/status.js';
+import type { StatusReport } from '../../src/report/status-report.js';
 import { type Ended, Running } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
 import { COMMAND, hintsInSource } from '../support/hints.js';
@@ -38,7 +38,7 @@ const VALUES: Readonly<Record<string, string>> = {
   '${shellWord(file)}': shellWord(`${NAME}/a b.md`),
 };
 /** Texts that are no hints, or are put together of others. */
-const NO_HINTS: readonly string[] = ['lib/hint.ts', 'commands/man-page.ts'];
+const NO_HINTS: readonly string[] = ['lib/hint.ts', 'cli/man-page.ts'];
 
 const lines = hintsInSource()
   .filter(({ files }) => files.some((file) => !NO_HINTS.includes(file)))

@@ -1,13 +1,15 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import type { Command } from '../../src/cli/command.js';
+import { shapesOf } from '../../src/cli/output-schema.js';
 import { allCommands } from '../../src/commands/commands.js';
-import type { Command } from '../../src/commands/context.js';
-import { OUTPUT } from '../../src/commands/output.js';
 import { atRemotePeer, fill } from './at-peer.js';
 
 /** Those that answer nothing in JSON. */
 const SILENT = ['run', 'peer', 'completion', 'schema'];
+
+const shapes = async () => shapesOf(await allCommands());
 
 function names({ usage, commands = [], run }: Command, above = ''): string[] {
   const name = `${above}${usage.split(' ')[0]}`;
@@ -19,7 +21,7 @@ function names({ usage, commands = [], run }: Command, above = ''): string[] {
 
 it('the shape of the answer of every command is documented', async () => {
   const all = (await allCommands()).flatMap((command) => names(command));
-  const documented = Object.keys(OUTPUT).filter((name) => !name.includes(' --'));
+  const documented = [...(await shapes()).keys()].filter((name) => !name.includes(' --'));
   expect(documented.sort()).toEqual(all.filter((name) => !SILENT.includes(name)).sort());
 });
 
@@ -58,13 +60,17 @@ it('answers with --json match `schema --output`', async () => {
     'table drop': ['woods', '--yes'],
   };
   const schema = JSON.parse((await run('schema', '--output')).stdout);
-  expect(schema).toMatchObject({ version: 3, $defs: { status: { type: 'object' } } });
+  expect(schema).toMatchObject({ version: 4, $defs: { status: { type: 'object' } } });
+  const declared = await shapes();
   for (const [command, more] of Object.entries(lines)) {
     const { stdout, stderr } = await run(...command.split(' '), ...more, '--json');
     const answers = stdout.trim().split('\n');
     expect(`${command}: ${stderr}`).toBe(`${command}: `);
     for (const line of answers)
-      expect({ command, problem: OUTPUT[command]?.safeParse(JSON.parse(line)).error }).toEqual({
+      expect({
+        command,
+        problem: declared.get(command)?.safeParse(JSON.parse(line)).error,
+      }).toEqual({
         command,
       });
   }

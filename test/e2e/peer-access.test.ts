@@ -1,7 +1,7 @@
 import { execSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import type { ReloadReport } from '../../src/report/status.js';
+import type { ReloadReport } from '../../src/report/live.js';
 import { type Behaviour, well } from '../support/scripted-peer.js';
 import { Site } from '../support/site.js';
 import { until } from '../support/wait.js';

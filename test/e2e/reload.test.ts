@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from '
 import { hostname } from 'node:os';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/lib/clock.js';
-import type { ReloadReport } from '../../src/report/status.js';
+import type { ReloadReport } from '../../src/report/live.js';
 import { lockState } from '../../src/state/directory.js';
 import { makeCertificate } from '../support/certificate.js';
 import { ScriptedPeer, well } from '../support/scripted-peer.js';
@@ -162,7 +162,7 @@ describe('a reload of a running daemon', () => {
       'push.concurrency',
       'watch.rescan',
       'folders',
-      'continues as before',
+      'everything continues as before',
     ])
       expect(lines()).toContain(part);
     const refused = {

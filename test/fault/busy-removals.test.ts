@@ -84,7 +84,7 @@ it('each removed file leaves the index within 30 s, however busy its folder is',
   console.log(
     `${took.length} removals: median ${took[Math.floor(took.length / 2)]} s, longest ${took.at(-1)} s`,
   );
-  expect((await site.status()).folders[0]?.heldDeletes).toBeUndefined();
+  expect((await site.status()).folders[0]?.massDeletion).toBeUndefined();
   await site.allConfirmed();
   await site.stop();
 });

@@ -72,7 +72,7 @@ it('the documents of emptied files are removed, and no others, however often the
       if (shown !== digest || known.get(file) !== status)
         others.push(`${file}: ${known.get(file)}, ${shown}, and not ${status}, ${digest}`);
     }
-    if ((await site.status()).folders[0]?.heldDeletes !== undefined)
+    if ((await site.status()).folders[0]?.massDeletion !== undefined)
       await site.run('approve-deletes', 'inbox', '--yes');
     return others.length === 0;
   };

@@ -86,7 +86,8 @@ it(
     };
     const isCleared = async () => {
       const { folders: [, cleared] = [] } = await site.status();
-      if (cleared?.heldDeletes !== undefined) await site.run('approve-deletes', 'cleared', '--yes');
+      if (cleared?.massDeletion !== undefined)
+        await site.run('approve-deletes', 'cleared', '--yes');
       return (await unfinished()).length === 0;
     };
     await until(isCleared, 'the documents of removed files are removed').catch(

@@ -80,7 +80,7 @@ it(`a daemon that is killed with its embedded peer ${CRASHES_WITH_PEER} times lo
   const isRemoved = async () => {
     // It may have gone within the same minute as very many others, which wait for a person.
     const { folders } = await site.status();
-    if (folders[0]?.heldDeletes !== undefined) await site.run('approve-deletes', 'one', '--yes');
+    if (folders[0]?.massDeletion !== undefined) await site.run('approve-deletes', 'one', '--yes');
     return (await site.list()).some(
       ({ url, status }) => url === site.url(last) && status === 'removed',
     );

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { describe, expect, it, vi } from 'vitest';
-import type { Finding } from '../../src/commands/canary.js';
-import { checkPeer } from '../../src/commands/check.js';
+import { checkPeer } from '../../src/commands/check-peer.js';
+import type { Finding } from '../../src/commands/finding.js';
 import { loadConfig } from '../../src/config/load.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { PeerProcess } from '../support/peer-process.js';
@@ -96,7 +96,7 @@ describe.concurrent('check', () => {
     const { code, stdout } = await site.run('check');
     expect(code).toBe(4);
     expect(stdout).toMatch(
-      /^TROUBLE +peer: .*ECONNREFUSED.*\n {9}Check that the peer is running .*\.$/m,
+      /^FAILED +peer: .*ECONNREFUSED.*\n {9}Check that the peer is running .*\.$/m,
     );
   });
 });

@@ -185,7 +185,7 @@ it.each([
     let others: string[] = [];
     const isSettled = async () => {
       const { folders, items } = await site.status();
-      if (folders[0]?.heldDeletes !== undefined)
+      if (folders[0]?.massDeletion !== undefined)
         await site.run('approve-deletes', 'inbox', '--yes');
       if (items.gone + items.removing > 0) return false;
       others = [];

@@ -1,6 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { NestedTooDeeply, parseBounded, parseJson, TooManyValues } from '../../src/lib/json.js';
+import {
+  memberOf,
+  NestedTooDeeply,
+  parseBounded,
+  parseJson,
+  TooManyValues,
+} from '../../src/lib/json.js';
 
 function faultOf(text: string): string {
   const result = parseJson(text);
@@ -109,5 +115,24 @@ describe('JSON from outside', () => {
     const began = performance.now();
     expect(() => parseBounded(text)).toThrow(NestedTooDeeply);
     expect(performance.now() - began).toBeLessThan(500);
+  });
+});
+
+describe('a member of a text', () => {
+  const DIR = '/var/lib/peersync';
+  it.each([
+    [`{"state": {"dir": "${DIR}"}}`, DIR],
+    [`{"folders": [{"state": {"dir": "/no"}}], "state": {"a": 1, "dir": "${DIR}"`, DIR],
+    [`{"a": "}", "state": {"dir": "${DIR}"}, oops`, DIR],
+    [`{"state": {"dir": "a\\"b"}}`, 'a"b'],
+    [`{"state": {"other": 1}}`, undefined],
+    [`{"state": "dir"}`, undefined],
+    // The fault comes before the member.
+    [`{oops, "state": {"dir": "${DIR}"}}`, undefined],
+    ['{"state": {"dir": "/var', undefined],
+    ['', undefined],
+    ['[1]', undefined],
+  ])('is found before the first fault: %s', (text, value) => {
+    expect(memberOf(text, ['state', 'dir'])).toBe(value);
   });
 });

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ItemLine, ItemsPage } from '../../src/page/api.js';
 import { itemsPage } from '../../src/report/items.js';
-import { quarantined } from '../../src/state/entry.js';
+import { quarantined } from '../../src/state/transitions.js';
 import { lifeOf, pendingRecord } from '../state/records.js';
 import { PageAtWork } from './page-at-work.js';
 
@@ -225,9 +225,9 @@ describe('POST /api', () => {
     const retry = (body: object) => posted(page, 'retry', body);
     expect(await retry({ paths: [join(page.directory, 'inbox/a.md')] })).toEqual({
       retried: 1,
-      lookedAt: 0,
+      toRead: 0,
     });
-    expect(await retry({ paths: ['inbox/sub'] })).toEqual({ retried: 2, lookedAt: 0 });
+    expect(await retry({ paths: ['inbox/sub'] })).toEqual({ retried: 2, toRead: 0 });
     expect(page.state.get('inbox', 'sub/c.md')?.status).toBe('pending');
     expect(page.state.figures().unsaved).toBe(0);
     expect(await retry({ all: true })).toMatchObject({ retried: 4 });
@@ -272,7 +272,8 @@ describe('POST /api', () => {
       before: 9,
     });
     for (const files of [0, 24, 'x', undefined]) expect(await ask(files)).toBe(400);
-    expect([await ask(25), page.asked]).toEqual([{}, ['scan inbox']]);
+    expect(await ask(25)).toMatchObject({ files: 25, of: 40 });
+    expect(page.asked).toEqual(['scan inbox']);
     expect(page.state.meta('watch.approved-deletes.inbox')).toBe(9);
   });
 
@@ -282,7 +283,7 @@ describe('POST /api', () => {
       paused: { since: number; until: number };
     };
     expect(paused.until - paused.since).toBe(60_000);
-    expect(await posted(page, 'resume')).toEqual({});
+    expect(await posted(page, 'resume')).toEqual({ wasPaused: true });
     for (const forMs of [0, -1, 'x', 1e12, null])
       expect(await posted(page, 'pause', { forMs })).toBe(400);
     expect(page.asked).toEqual(['pause 60000', 'resume']);

@@ -1,9 +1,10 @@
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { fastify } from 'fastify';
 import { describe, expect, it } from 'vitest';
+import { LiveFeed, type LiveLine } from '../../src/api/live-feed.js';
 import { apiRoutes, Followers, type PageDeps } from '../../src/page/api.js';
-import { LiveFeed, type LiveLine } from '../../src/report/answers.js';
-import type { Live, StatusReport } from '../../src/report/status.js';
+import type { Live } from '../../src/report/live.js';
+import type { StatusReport } from '../../src/report/status-report.js';
 import { pendingRecord } from '../state/records.js';
 import { afterwards } from '../support/afterwards.js';
 import { FakeClock } from '../support/fake-clock.js';

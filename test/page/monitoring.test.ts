@@ -1,6 +1,6 @@
 import { readFileSync, rmSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { described, METRICS, MIRRORS_NAMED, metricDocs } from '../../src/page/metrics.js';
+import { described, MAX_MIRRORS, METRICS, metricDocs } from '../../src/page/metrics.js';
 import { lifeOf, pendingRecord } from '../state/records.js';
 import { DiskWithFaults } from '../state/state-disk.js';
 import { PageAtWork } from './page-at-work.js';
@@ -170,11 +170,11 @@ describe('GET /metrics', () => {
     page.mirrors = Array.from({ length: 2_000 }, mirror);
     const all = await scraped(page);
     expect(all.filter(({ name }) => name === 'peersync_mirror_age_seconds')).toHaveLength(
-      MIRRORS_NAMED,
+      MAX_MIRRORS,
     );
     await expectSeries(page, {
       'mirrors{state=good}': 2_000,
-      mirrors_unnamed: 2_000 - MIRRORS_NAMED,
+      mirrors_unnamed: 2_000 - MAX_MIRRORS,
     });
     const oldest = all.find(({ name }) => name === 'peersync_mirrors_oldest_success_seconds');
     expect(oldest?.value).toBeGreaterThan(1e9);

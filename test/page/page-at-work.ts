@@ -2,6 +2,8 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import { LiveFeed } from '../../src/api/live-feed.js';
+import { answererOf } from '../../src/api/requests.js';
 import type { Config } from '../../src/config/config.js';
 import { loadConfig } from '../../src/config/load.js';
 import { DaemonLog } from '../../src/daemon/log-repeats.js';
@@ -11,10 +13,10 @@ import type { MirrorReport } from '../../src/mirror/record.js';
 import type { ApiError } from '../../src/page/guard.js';
 import { StatusPage } from '../../src/page/status-page.js';
 import type { Paused } from '../../src/queue/request-queue.js';
-import { answers, LiveFeed } from '../../src/report/answers.js';
+import type { Live } from '../../src/report/live.js';
 import type { Sample, Statistics, StatisticsReport } from '../../src/report/statistics.js';
-import type { ConfigurationReport, DiskFailure, Live } from '../../src/report/status.js';
 import { statusReport } from '../../src/report/status.js';
+import type { ConfigurationReport, DiskFailure } from '../../src/report/status-report.js';
 import type { OpenFile } from '../../src/state/directory.js';
 import type { ItemKey } from '../../src/state/entries.js';
 import { State } from '../../src/state/state.js';
@@ -100,8 +102,9 @@ export class PageAtWork {
     }));
     const live = this.#live();
     const feed = new LiveFeed(live);
-    const [ask, assetsDirectory] = [answers(live, feed), this.assetsDirectory()];
-    this.page = new StatusPage({ live, ask, feed, env: process.env, assetsDirectory });
+    const answer = answererOf({ live, feed });
+    const assetsDirectory = this.assetsDirectory();
+    this.page = new StatusPage({ live, answer, feed, env: process.env, assetsDirectory });
     this.page.follow();
   }
 

@@ -14,7 +14,7 @@ import {
   withSamples,
 } from '../../src/page/browser/words.js';
 import type { Sample } from '../../src/report/statistics.js';
-import type { StatusReport } from '../../src/report/status.js';
+import type { StatusReport } from '../../src/report/status-report.js';
 import {
   event,
   failure,
@@ -62,8 +62,8 @@ describe('the headline of the page', () => {
   });
 
   test('counts the documents of removed files until their removal is approved', () => {
-    const heldDeletes = { files: 300, of: 302, since: NOW, before: NOW, examples: ['bulk/n1.md'] };
-    const held = folder('notes', { confirmed: 2, gone: 300 }, { heldDeletes });
+    const massDeletion = { files: 300, of: 302, since: NOW, before: NOW, examples: ['bulk/n1.md'] };
+    const held = folder('notes', { confirmed: 2, gone: 300 }, { massDeletion });
     const { sentence } = summaryOf(statusOf([held, folder('papers')]), NOW);
     expect(sentence).toBe('302 documents searchable, 300 of them of removed files.');
   });
@@ -125,12 +125,12 @@ describe('the headline of the page', () => {
       title: 'paused · 34 waiting',
       sentence: 'Nothing is searchable yet. 34 wait. Paused until you resume.',
     });
-    expect(summary({ pending: 1 }, asked({ pausedUntil: NOW + 30_000 }))).toMatchObject({
+    expect(summary({ pending: 1 }, asked({ retryAfterUntil: NOW + 30_000 }))).toMatchObject({
       level: 'warn',
       sentence: 'Nothing is searchable yet. 1 waits.',
       detail: 'The peer asked to wait; requests continue in 30s.',
     });
-    expect(summary({ pending: 1 }, asked({ pausedUntil: NOW - 1 }))).toMatchObject({
+    expect(summary({ pending: 1 }, asked({ retryAfterUntil: NOW - 1 }))).toMatchObject({
       level: 'busy',
       detail: '',
     });

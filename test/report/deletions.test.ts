@@ -1,18 +1,12 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { approve, forget } from '../../src/report/deletions.js';
+import { approve } from '../../src/api/approve-deletes.js';
+import { forgetFolder } from '../../src/api/forget.js';
 import { statusReport } from '../../src/report/status.js';
 import { explain } from '../../src/report/why.js';
-import {
-  accepted,
-  type Entry,
-  gone,
-  removed,
-  removing,
-  type SkippedWithDocument,
-  skipped,
-} from '../../src/state/entry.js';
+import type { Entry, SkippedWithDocument } from '../../src/state/entry.js';
+import { accepted, gone, removed, removing, skipped } from '../../src/state/transitions.js';
 import { massDeletion, massDeletionCondition } from '../../src/watch/mass-deletions.js';
 import { failures } from '../../src/watch/rules/failures.js';
 import { pendingRecord, sentOf } from '../state/records.js';
@@ -159,7 +153,7 @@ describe('forget', () => {
 
   it('forgets a folder that left the configuration, after it said how many files that are', async () => {
     const set = await world('remove', ...old, sent('stays'));
-    const ask = (atMost?: number) => forget(set, { folder: 'old', remove: false, atMost });
+    const ask = (atMost?: number) => forgetFolder(set, { folder: 'old', remove: false, atMost });
     expect(await ask()).toMatchObject({ records: 3, documents: 0, isDone: false });
     await expect(ask(2)).rejects.toMatchObject({ code: 'DELETES_CHANGED' });
     expect(await ask(3)).toMatchObject({ isDone: true });
@@ -171,9 +165,9 @@ describe('forget', () => {
     const taken = { ...sent('b'), url: 'https://files.example.org/old/b' };
     const set = await world('remove', ...old, taken);
     const request = { folder: 'old', remove: true };
-    const told = await forget(set, request);
-    expect(told).toMatchObject({ records: 3, documents: 1, examples: ['a'] });
-    await forget(set, { ...request, atMost: 1 });
+    const effect = await forgetFolder(set, request);
+    expect(effect).toMatchObject({ records: 3, documents: 1, examples: ['a'] });
+    await forgetFolder(set, { ...request, atMost: 1 });
     expect(set.statuses('old')).toEqual({ a: 'removing' });
     expect(set.statuses()).toEqual({ b: 'accepted' });
   });
@@ -186,10 +180,10 @@ describe('forget', () => {
     const kept = [sent('live'), goneAt('gone', 1)];
     const empty = excluded('empty', failures.empty());
     const set = await world('keep', excluded('out'), empty, moved, ...kept);
-    await expect(forget(set, { folder: 'inbox', remove: false })).rejects.toMatchObject({
+    await expect(forgetFolder(set, { folder: 'inbox', remove: false })).rejects.toMatchObject({
       code: 'FOLDER_CONFIGURED',
     });
-    await forget(set, { folder: 'inbox', remove: true, atMost: 3 });
+    await forgetFolder(set, { folder: 'inbox', remove: true, atMost: 3 });
     expect(set.statuses()).toEqual({
       out: 'removing',
       empty: 'removing',

@@ -1,7 +1,7 @@
 import { mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { whyText } from '../../src/commands/items.js';
+import { whyText } from '../../src/commands/why.js';
 import { mirrorSchema } from '../../src/config/mirror-schema.js';
 import { records } from '../../src/mirror/plan.js';
 import type { MirrorRecord } from '../../src/mirror/record.js';

@@ -2,13 +2,13 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { whyText } from '../../src/commands/items.js';
+import { whyText } from '../../src/commands/why.js';
 import { loadConfig } from '../../src/config/load.js';
 import type { QueueStatus } from '../../src/queue/request-queue.js';
 import { locate } from '../../src/report/items.js';
-import type { Live } from '../../src/report/status.js';
+import type { Live } from '../../src/report/live.js';
 import { explain } from '../../src/report/why.js';
-import { accepted, gone, read, skipped } from '../../src/state/entry.js';
+import { accepted, gone, read, skipped } from '../../src/state/transitions.js';
 import type { NextLookUp } from '../../src/uplink/confirm-loop.js';
 import type { ReadersFailure } from '../../src/uplink/document-processes.js';
 import type { PathProblem } from '../../src/watch/watcher.js';
@@ -26,7 +26,7 @@ interface Told {
   readersFailure?: ReadersFailure;
 }
 
-/** What of a daemon tells how a path goes on. */
+/** The parts of a daemon that decide about the next step of a path. */
 function liveWith(told: Told): Live {
   const uplink = { isInFlight: () => false, nextLookUp: () => told.nextLookUp, status: () => told };
   const watcher = { status: () => [], problems: () => told.problems ?? [] };

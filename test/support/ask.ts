@@ -1,4 +1,5 @@
-import { askDaemon } from '../../src/daemon/control.js';
+import { askText } from '../../src/api/client.js';
+import { REQUESTS } from '../../src/api/requests.js';
 import { until } from './wait.js';
 
 type Parameters = Readonly<Record<string, unknown>>;
@@ -9,10 +10,13 @@ export async function ask<T>(
   question: string,
   parameters: Parameters = {},
 ): Promise<T[] | undefined> {
-  const answer = await askDaemon(stateDirectory, { ask: question, parameters });
+  const request = REQUESTS.find(({ name }) => name === question);
+  if (request === undefined) throw new Error(`there is no request ${question}`);
+  const answer = await askText<unknown>(stateDirectory, request, parameters);
   if (answer === undefined) return undefined;
   const lines: T[] = [];
-  for await (const line of answer) lines.push(line as T);
+  for await (const text of answer)
+    for (const line of text.trimEnd().split('\n')) lines.push(JSON.parse(line));
   return lines;
 }
 

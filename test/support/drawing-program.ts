@@ -1,4 +1,4 @@
-import { Progress } from '../../src/commands/terminal.js';
+import { Progress } from '../../src/cli/progress.js';
 import { systemClock } from '../../src/lib/clock.js';
 
 // Draws on its standard output as on a terminal; then it throws.

@@ -1,5 +1,5 @@
-import { onSignals } from '../../src/commands/context.js';
-import { Progress } from '../../src/commands/terminal.js';
+import { Progress } from '../../src/cli/progress.js';
+import { onSignals } from '../../src/cli/signals.js';
 import { systemClock } from '../../src/lib/clock.js';
 
 // Draws a bar. The first signal ends the bar, and the program goes on until the second signal.

@@ -4,7 +4,8 @@ import { dirname, join } from 'node:path';
 import { DIALECTS } from '../../src/peer/dialects/dialects.js';
 import type { ItemKey } from '../../src/state/entries.js';
 import type { Destination, Failure, Item, PendingItem, Version } from '../../src/state/entry.js';
-import { gone, isAway, read } from '../../src/state/entry.js';
+import { isAway } from '../../src/state/entry.js';
+import { gone, read } from '../../src/state/transitions.js';
 import type {
   DialectSource,
   FolderState,

@@ -38,7 +38,7 @@ writeFileSync(join(dist, 'build.json'), `${JSON.stringify(built)}\n`);
 
 mkdirSync(join(dist, 'man'), { recursive: true });
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-const { manPage } = await import('../../.build/commands/man-page.js');
+const { manPage } = await import('../../.build/cli/man-page.js');
 const { allCommands } = await import('../../.build/commands/commands.js');
 const page = await manPage({ commands: await allCommands(), version, date: built.date });
 writeFileSync(join(dist, 'man/peersync.1'), page);

@@ -9,7 +9,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { removing } from '../../src/state/entry.js';
+import { removing } from '../../src/state/transitions.js';
 import { Audit } from '../../src/uplink/audit.js';
 import { repairAuditProgress } from '../../src/uplink/repair-audit.js';
 import { afterwards } from '../support/afterwards.js';

@@ -2,7 +2,7 @@ import { statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { fingerprintNow } from '../../src/content/reader.js';
+import { fingerprintNow } from '../../src/content/file-reader.js';
 import { type Encoding, fileStat } from '../../src/lib/file.js';
 import { DIALECTS } from '../../src/peer/dialects/dialects.js';
 import { packAll, packDocument, rewritten, transferFormOf } from '../../src/uplink/documents.js';

@@ -2,7 +2,7 @@ import { unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { DIALECTS } from '../../src/peer/dialects/dialects.js';
-import { removalLeft, removing } from '../../src/state/entry.js';
+import { removalLeft, removing } from '../../src/state/transitions.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { failing, unreachable } from '../support/fake-peer.js';
 import type { UplinkWorld, UplinkWorldOptions } from '../support/uplink-world.js';

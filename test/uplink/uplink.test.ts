@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/lib/clock.js';
 import { DIALECTS } from '../../src/peer/dialects/dialects.js';
-import { accepted, gone, leaving } from '../../src/state/entry.js';
+import { accepted, gone, leaving } from '../../src/state/transitions.js';
 import { pendingRecord, sentOf } from '../state/records.js';
 import { FakeClock } from '../support/fake-clock.js';
 import {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { FolderConfig } from '../../src/config/config.js';
-import { type Entry, gone, keptOutFor, removed } from '../../src/state/entry.js';
+import { type Entry, keptOutFor } from '../../src/state/entry.js';
+import { gone, removed } from '../../src/state/transitions.js';
 import { approveDeletes, massDeletion } from '../../src/watch/mass-deletions.js';
 import { until } from '../support/wait.js';
 import { folderOf, Inbox, listHere, send } from './inbox.js';

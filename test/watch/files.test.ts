@@ -12,7 +12,7 @@ import {
 import { dirname, join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { EncodingDetector } from '../../src/content/encoding.js';
-import { fingerprintNow } from '../../src/content/reader.js';
+import { fingerprintNow } from '../../src/content/file-reader.js';
 import { type Clock, systemClock } from '../../src/lib/clock.js';
 import { State } from '../../src/state/state.js';
 import { temporaryDirectory } from '../support/temp.js';
@@ -380,7 +380,7 @@ describe('a file is skipped', () => {
     await inbox.start({ folder: { ignore: ['a.txt', 'd/'], collection: 'other', url } });
     expect(inbox.paths()).toEqual(['c.txt']);
     expect(
-      inbox.logged('inbox/a.txt is skipped from now on: ignore pattern "a.txt" of folder "inbox"'),
+      inbox.logged('inbox/a.txt is excluded from now on: ignore pattern "a.txt" of folder "inbox"'),
     ).toBe(1);
     const destination = { collection: 'other', url: `${url}c.txt` };
     expect(inbox.get('c.txt')).toMatchObject({

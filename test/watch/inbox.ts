@@ -11,18 +11,13 @@ import {
 import { dirname, join } from 'node:path';
 import { expect } from 'vitest';
 import type { FolderConfig } from '../../src/config/config.js';
-import { fingerprintNow } from '../../src/content/reader.js';
+import { fingerprintNow } from '../../src/content/file-reader.js';
 import { systemClock } from '../../src/lib/clock.js';
 import type { Encoding } from '../../src/lib/file.js';
 import type { Logger } from '../../src/lib/logger.js';
-import {
-  accepted,
-  type Entry,
-  type Failure,
-  type PendingItem,
-  type Sent,
-} from '../../src/state/entry.js';
+import type { Entry, Failure, PendingItem, Sent } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';
+import { accepted } from '../../src/state/transitions.js';
 import type { ReadMode } from '../../src/watch/debouncer.js';
 import { type List, list } from '../../src/watch/lister.js';
 import {

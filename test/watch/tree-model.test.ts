@@ -18,7 +18,7 @@ import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
-import { fingerprintNow } from '../../src/content/reader.js';
+import { fingerprintNow } from '../../src/content/file-reader.js';
 import { type Clock, systemClock } from '../../src/lib/clock.js';
 import { systemCode } from '../../src/lib/errors.js';
 import { silentLogger } from '../../src/lib/logger.js';

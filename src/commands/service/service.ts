@@ -1,15 +1,19 @@
 import { readdir, readFile, realpath } from 'node:fs/promises';
 import { userInfo } from 'node:os';
 import { basename, join, sep } from 'node:path';
+import { z } from 'zod';
+import { define, type Given } from '../../cli/command.js';
+import { type GlobalOptions, isThere } from '../../cli/global-options.js';
+import * as option from '../../cli/option.js';
+import { answer } from '../../cli/output.js';
+import { named } from '../../cli/text.js';
+import { UsageError } from '../../cli/usage.js';
 import type { Config } from '../../config/config.js';
 import { loadConfig } from '../../config/load.js';
 import { EXIT, PeersyncError, systemCode } from '../../lib/errors.js';
 import { writtenPath } from '../../lib/home.js';
 import { PACKAGE_ROOT } from '../../lib/process.js';
-import { answer, define, type Given, type GlobalOptions, isThere, UsageError } from '../context.js';
-import * as option from '../option.js';
 import { openToOthers } from '../other-accounts.js';
-import { named } from '../text.js';
 import {
   assertOurs,
   configHome,
@@ -49,10 +53,7 @@ function assertName(option: string, name: string | undefined, right: RegExp): vo
     );
 }
 
-/**
- * @throws PeersyncError SERVICE_NOT_ROOT where a service of the system is to be changed by somebody
- *   who may not
- */
+/** @throws PeersyncError SERVICE_NOT_ROOT if this user may not change a service of the system */
 function assertMayChange({ scope }: Site): void {
   if (scope === 'user' || process.getuid?.() === 0) return;
   throw new PeersyncError({
@@ -73,7 +74,7 @@ async function assertSystemd(): Promise<void> {
   });
 }
 
-/** What a person types to look at it. */
+/** Returns the commands that show the service. */
 function lookLines({ command, unit, scope }: Site): readonly string[] {
   const journal = scope === 'user' ? 'journalctl --user' : 'journalctl';
   return [
@@ -95,7 +96,7 @@ const INSTALL_OPTIONS = {
   ),
 } as const;
 
-/** One installation. */
+/** One installation and its choices. */
 interface Job {
   readonly site: Site;
   readonly options: GlobalOptions & Given<typeof INSTALL_OPTIONS>;
@@ -103,8 +104,14 @@ interface Job {
   readonly configPath: string;
 }
 
+const workShape = z.object({
+  unit: z.string(),
+  did: z.array(z.string()).describe('What was done, or would be done, in order.'),
+});
+
 /** Puts a unit of systemd in place, made for this configuration, and starts it. */
 const serviceInstall = define({
+  output: workShape.extend({ advice: z.array(z.string()) }),
   options: INSTALL_OPTIONS,
   examples: [
     ['sudo $0 service install', 'A service of the system'],
@@ -186,7 +193,7 @@ function withPackages(root: string): string {
   return at === -1 ? root : join(root.slice(0, at), 'node_modules');
 }
 
-/** What would keep it from working, for the user to mend. */
+/** Returns advice about faults that would keep the service from working. */
 async function adviceFor(job: Job): Promise<string[]> {
   const { config, configPath, options, site } = job;
   const user = options.runAs ?? SERVICE_USER;
@@ -222,7 +229,7 @@ async function adviceFor(job: Job): Promise<string[]> {
   return advice;
 }
 
-/** Whether a user may read a file or directory, as far as that can be tried. */
+/** Returns whether a user may read a file or directory, as far as that can be tried. */
 async function mayRead(user: string, path: string): Promise<boolean> {
   return await runTool(['runuser', '-u', user, '--', 'test', '-r', path]).then(
     () => true,
@@ -233,8 +240,15 @@ async function mayRead(user: string, path: string): Promise<boolean> {
 const PROPERTIES =
   'LoadState,UnitFileState,ActiveState,SubState,Result,MainPID,StatusText,NRestarts,ActiveEnterTimestamp';
 
-/** How the service stands, as systemd knows it. */
+/** Shows the state of the service as systemd reports it. */
 const serviceStatus = define({
+  output: z.object({
+    unit: z.string(),
+    installed: z.boolean(),
+    enabled: z.boolean(),
+    active: z.string(),
+    state: z.string(),
+  }),
   options: PLACE,
   examples: [
     ['$0 service status', 'The service of the system'],
@@ -277,6 +291,7 @@ const serviceStatus = define({
 
 /** Takes away what `service install` put in place, and nothing else. */
 const serviceUninstall = define({
+  output: workShape,
   options: { ...PLACE, 'dry-run': DRY_RUN },
   examples: [
     ['sudo $0 service uninstall', 'The service of the system'],
@@ -302,7 +317,7 @@ const serviceUninstall = define({
   },
 });
 
-/** What the installation wrote, and no other service of ours needs. */
+/** Returns the files of the installation that no other service of ours needs. */
 async function filesOf({
   directory,
   dropInFile,

@@ -3,18 +3,19 @@ import { mkdir, readFile, rm, rmdir } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { dirname, join, sep } from 'node:path';
 import { promisify } from 'node:util';
+import { isThere } from '../../cli/global-options.js';
+import { print } from '../../cli/output.js';
 import type { Config } from '../../config/config.js';
 import type { Secret } from '../../config/fields.js';
 import { writeFileAtomic } from '../../lib/atomic.js';
 import { EXIT, messageOf, PeersyncError, systemCode } from '../../lib/errors.js';
 import { sentence } from '../../lib/text.js';
-import { isThere, print } from '../context.js';
 
-/** By this a file is known to be ours to replace and to remove. */
+/** A file with this mark is ours: it may be replaced and removed. */
 const MARK =
   '# Written by `peersync service install`, which writes it anew each time; `peersync service uninstall` removes it.\n';
 
-/** Where an installation stands. */
+/** The paths and names of an installation. */
 export type Site = ReturnType<typeof siteOf>;
 
 /** @param of.configHome where `.config` of the user stands */
@@ -42,24 +43,24 @@ export function siteOf(of: {
     /** The name of the unit's source among ours. */
     source: isUser ? 'peersync.user.service' : base,
     dropInFile: join(directory, `${unit}.d`, '50-installed.conf'),
-    /** What a system service has besides: the snippets for its user and its directories. */
+    /** The snippets of a system service for its user and its directories. */
     snippets: isUser ? [] : snippets,
-    /** How systemd is told. */
+    /** The command that controls systemd. */
     command: isUser ? ['systemctl', '--user'] : ['systemctl'],
   };
 }
 
-/** Where this user's configurations stand. */
+/** Returns the directory of this user's configurations. */
 export function configHome(): string {
   return process.env.XDG_CONFIG_HOME || join(homedir(), '.config');
 }
 
-/** Whether a file was written by an installation. */
+/** Returns whether a file was written by an installation. */
 export async function isOurs(path: string): Promise<boolean> {
   return (await textOf(path))?.startsWith(MARK) === true;
 }
 
-/** @throws PeersyncError SERVICE_FOREIGN where somebody else's file stands in the way */
+/** @throws PeersyncError SERVICE_FOREIGN if a file there is not ours */
 export async function assertOurs(path: string): Promise<void> {
   if ((await textOf(path))?.startsWith(MARK) !== false) return;
   throw new PeersyncError({
@@ -87,7 +88,7 @@ function cannot(what: string, cause: unknown): PeersyncError {
 
 const DID = { run: 'ran', write: 'wrote', remove: 'removed', make: 'made' } as const;
 
-/** Changes to this system, each told as it is done, or only shown. */
+/** Makes changes to this system and reports each, or only shows them. */
 export class Steps {
   readonly did: string[] = [];
 
@@ -116,8 +117,8 @@ export class Steps {
   }
 
   /**
-   * A directory and what is missing above it, for a user, or for ourselves. One that is there stays
-   * as it is.
+   * Creates a directory and its missing parents, for a user or for ourselves. An existing directory
+   * stays as it is.
    */
   async directory(path: string, mode: number, owner: string | undefined): Promise<void> {
     const missing: string[] = [];
@@ -128,7 +129,7 @@ export class Steps {
     );
   }
 
-  /** @param shown what is to be seen beside it where it is only shown */
+  /** @param shown the text beside it if it is only shown */
   async #step(
     verb: keyof typeof DID,
     what: string,
@@ -140,16 +141,16 @@ export class Steps {
       await work().catch((error: unknown) => {
         throw verb === 'run' ? error : cannot(`${verb} ${what}`, error);
       });
-    const told = dryRun ? `would ${verb} ${what}${shown}` : `${DID[verb]} ${what}`;
-    this.did.push(told);
-    if (!json) print(told);
+    const line = dryRun ? `would ${verb} ${what}${shown}` : `${DID[verb]} ${what}`;
+    this.did.push(line);
+    if (!json) print(line);
   }
 }
 
 /**
- * Makes directories as root for another user. Who may write above them could put a link in the way
- * meanwhile, and be given any directory; systemd-tmpfiles follows no link that leads from
- * somebody's directory into another's.
+ * Creates directories as root for another user. Someone who may write above them could replace a
+ * part of the path by a link, and so be given any directory. systemd-tmpfiles follows no link from
+ * one user's directory into another's.
  */
 async function makeFor(user: string, directories: readonly string[], mode: number): Promise<void> {
   const group = (await runTool(['id', '-g', user])).trim();
@@ -160,14 +161,14 @@ async function makeFor(user: string, directories: readonly string[], mode: numbe
 }
 
 /**
- * How long a program of the system may take, in ms: a service may need minutes until it is ready.
+ * The longest run of a program of the system, in ms. A service may need minutes until it is ready.
  */
 const LONGEST_MS = 15 * 60_000;
 
 /**
- * Runs a program of the system to its end, and returns what it printed.
+ * Runs a program of the system to its end, and returns its output.
  *
- * @throws PeersyncError SERVICE_TOOL where it is not there or fails
+ * @throws PeersyncError SERVICE_TOOL if it is missing or fails
  */
 export async function runTool(
   [program = '', ...args]: readonly string[],
@@ -186,7 +187,7 @@ export async function runTool(
       readonly stderr?: string;
       readonly stdout?: string;
     };
-    const said = (stderr.trim() || stdout.trim() || messageOf(cause)).replace(/\s*\n\s*/g, ' ');
+    const output = (stderr.trim() || stdout.trim() || messageOf(cause)).replace(/\s*\n\s*/g, ' ');
     const [message, hint] =
       systemCode(cause) === 'ENOENT'
         ? [
@@ -194,34 +195,36 @@ export async function runTool(
             'Without systemd start `peersync run` by other means.',
           ]
         : [
-            `"${[program, ...args].join(' ')}" failed: ${sentence(said)}`,
+            `"${[program, ...args].join(' ')}" failed: ${sentence(output)}`,
             'See why in `journalctl -e` (of a user service: `journalctl --user -e`), and try again.',
           ];
     throw new PeersyncError({ code: 'SERVICE_TOOL', message, hint, cause });
   }
 }
 
-/** What the unit runs, and where. */
+/** The command of the unit and its directories. */
 export interface Runs {
   readonly scope: 'system' | 'user';
   /** Absolute. */
   readonly node: string;
   /** Absolute: the program of the command line. */
   readonly program: string;
-  /** What the program needs to be read, with the packages it is made of. */
+  /** The directory with the program and its packages. */
   readonly programRoot: string;
   /** Absolute: the configuration. */
   readonly configPath: string;
   readonly config: Config;
   /** The user of a system service; that of the unit unless given. */
   readonly runAs?: string | undefined;
-  /** Where the credential of a name stands for `LoadCredential=`; absolute. */
+  /** Returns the absolute path of a credential for `LoadCredential=`. */
   readonly credentialFile: (name: string) => string;
   /** The version of systemd. */
   readonly systemd: number;
 }
 
-/** What a sandboxed system service does not see, or sees empty, unless it is brought in. */
+/**
+ * Directories that a sandboxed system service does not see, or sees empty, unless they are bound.
+ */
 const HIDDEN = ['/home', '/root', '/run/user', '/tmp', '/var/tmp'];
 /** Since when systemd can wait longer with each new start. */
 const KNOWS_STEPS = 254;
@@ -235,7 +238,7 @@ export function writtenDirectories({ state, peer, mirror }: Config): readonly st
   return [state.dir, ...embedded, ...(isMirroring ? [mirror.root] : [])];
 }
 
-/** Where the password of the peer and the token of the page stand, where there are some. */
+/** Returns the secrets of the configuration: the password of the peer and the token of the page. */
 export function secretsOf({ peer, status }: Config) {
   return [
     { what: "the peer's password", secret: peer.auth?.password },
@@ -258,8 +261,8 @@ export function credentialOf(secret: Secret | undefined): string | undefined {
 }
 
 /**
- * What is particular to one installation, beside the unit that is the same for all: what runs, on
- * which configuration, what it may read and write.
+ * Returns the drop-in of one installation, beside the unit that is the same for all: its command,
+ * its configuration, and the paths that it may read and write.
  */
 export function dropIn(runs: Runs): string {
   const { config, configPath, node, program, runAs, systemd } = runs;
@@ -289,11 +292,11 @@ export function dropIn(runs: Runs): string {
 }
 
 /**
- * A path or word as it stands in a unit file, in quotes, with what systemd would expand or take for
- * its own written out.
+ * Returns a path or word in quotes for a unit file, with characters escaped that systemd would
+ * expand.
  *
- * @throws PeersyncError SERVICE_WORD for one with control characters, which some settings of
- *   systemd cannot name
+ * @throws PeersyncError SERVICE_WORD if it has control characters, which some settings of systemd
+ *   cannot name
  */
 export function unitWord(word: string): string {
   return `"${nameable(word, /\p{Cc}/u)
@@ -302,7 +305,9 @@ export function unitWord(word: string): string {
 }
 
 /**
- * A path at the end of a setting that knows no quotes: one loses a blank or backslash at its end.
+ * Returns a path for the end of a setting that has no quotes. Such a setting drops a blank or
+ * backslash at its end.
+ *
  * @throws as `unitWord`
  */
 function unitRest(path: string): string {

@@ -1,6 +1,6 @@
 import { numberText as count, counted, escapeInvisible, quoted } from '../../lib/text.js';
 import { durationText } from '../../lib/units.js';
-import type { FolderReport } from '../../report/status.js';
+import type { FolderReport } from '../../report/status-report.js';
 import type { ApproveDeletesRequest, RescanAnswer } from '../api.js';
 import {
   ActionButton,
@@ -39,7 +39,7 @@ export function Folders({ model }: Props) {
     const files = scans.reduce((sum, scanned) => sum + scanned.files, 0);
     return `Scanned ${counted(scans.length, 'folder')}: ${counted(files, 'file')} seen.`;
   };
-  const cells = ({ name, path, collection, items: counts, watch, heldDeletes }: FolderReport) => {
+  const cells = ({ name, path, collection, items: counts, watch, massDeletion }: FolderReport) => {
     const total = COUNTED.reduce((sum, status) => sum + counts[status], 0);
     const scanned = watch?.lastScan && watch.state !== 'scanning';
     return [
@@ -78,7 +78,7 @@ export function Folders({ model }: Props) {
           {count(counts[status])}
         </a>
       )),
-      heldDeletes && <RemovedFiles model={model} name={name} deletes={heldDeletes} />,
+      massDeletion && <RemovedFiles model={model} name={name} deletes={massDeletion} />,
     ];
   };
   return (
@@ -117,7 +117,7 @@ function RemovedFiles({
   model,
   name,
   deletes,
-}: Props & { name: string; deletes: NonNullable<FolderReport['heldDeletes']> }) {
+}: Props & { name: string; deletes: NonNullable<FolderReport['massDeletion']> }) {
   const { examples, files, of } = deletes;
   const documents = counted(files, 'document');
   const more = files > examples.length ? ` and ${count(files - examples.length)} more` : '';

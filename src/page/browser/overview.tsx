@@ -1,6 +1,6 @@
 import { useRef } from 'preact/hooks';
 import { amountText as amount, numberText as count } from '../../lib/text.js';
-import type { StatusReport } from '../../report/status.js';
+import type { StatusReport } from '../../report/status-report.js';
 import type { Entry } from '../../state/entry.js';
 import { filesHref, Icon, type Props, Prose, STATUS_WORDS } from './components.js';
 import { shownConditions } from './words.js';
@@ -43,7 +43,7 @@ const NOTES: Readonly<Record<Entry['status'], (status: StatusReport) => string>>
   accepted: () => 'at the peer, not shown yet',
   confirmed: ({ pace }) => (pace ? `searchable, +${amount(pace.perSecond)}/s` : 'searchable'),
   quarantined: ({ items }) => (items.quarantined > 0 ? 'need a change' : 'nothing stuck'),
-  skipped: () => 'kept out by a rule',
+  skipped: () => 'kept out of the peer',
   gone: () => 'removed from disk',
   removing: () => 'being removed from the peer',
   removed: () => 'removed from disk and peer',

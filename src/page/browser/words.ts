@@ -7,9 +7,10 @@ import {
 } from '../../lib/text.js';
 import { durationText, wallClockText } from '../../lib/units.js';
 import type { Conflict, MirrorReport } from '../../mirror/record.js';
+import type { RecentEvent } from '../../report/live.js';
 import { paceText } from '../../report/pace.js';
 import type { Sample } from '../../report/statistics.js';
-import type { RecentEvent, StatusReport } from '../../report/status.js';
+import type { StatusReport } from '../../report/status-report.js';
 
 /*
  * The texts and numbers of the page. Nothing here uses the DOM, so that tests need no browser.
@@ -77,13 +78,13 @@ export function confirmedInHour({ figures }: StatusReport): number {
 /** Summarises a status: numbers first, then the gravest condition. */
 export function summaryOf(status: StatusReport, now: number): Summary {
   const { folders, items, pace, peer } = status;
-  const { circuit, paused, pausedUntil = 0 } = peer.queue ?? {};
+  const { circuit, paused, retryAfterUntil = 0 } = peer.queue ?? {};
   const [condition] = shownConditions(status);
   const isOfPeer = condition?.key.startsWith('PEER ');
   const [waiting, stuck] = [waitingOf(status), items.quarantined];
   const hasNotAnswered = peer.dialect === undefined && circuit?.reason === undefined;
   const isBad = condition?.level === 'bad' && !(isOfPeer && hasNotAnswered);
-  const asksToWait = pausedUntil > now && waiting > 0;
+  const asksToWait = retryAfterUntil > now && waiting > 0;
   const until =
     paused?.until === undefined ? 'until you resume' : `until ${timeOfDay(paused.until, now)}`;
   const moves = isBad || paused || asksToWait ? (waiting === 1 ? 'waits' : 'wait') : 'on the way';
@@ -102,7 +103,7 @@ export function summaryOf(status: StatusReport, now: number): Summary {
       condition?.text,
       condition?.since !== undefined && `Since ${timeOfDay(condition.since, now)}`,
       isOfPeer && circuit?.reason && `Next try ${timeUntil(circuit.nextProbeAt ?? now, now)}`,
-      asksToWait && `The peer asked to wait; requests continue ${timeUntil(pausedUntil, now)}`,
+      asksToWait && `The peer asked to wait; requests continue ${timeUntil(retryAfterUntil, now)}`,
       pace && paceText(pace),
       !condition &&
         firstFolder &&
@@ -122,7 +123,7 @@ export function summaryOf(status: StatusReport, now: number): Summary {
 
 /** Returns the number of searchable files. Includes documents of removed files until approval. */
 function searchableText({ folders, items }: StatusReport): string {
-  const held = folders.reduce((sum, { heldDeletes }) => sum + (heldDeletes?.files ?? 0), 0);
+  const held = folders.reduce((sum, { massDeletion }) => sum + (massDeletion?.files ?? 0), 0);
   if (held > 0) {
     const documents = counted(items.confirmed + held, 'document');
     return `${documents} searchable, ${count(held)} of them of removed files`;
