@@ -115,7 +115,7 @@ describe('check of the listening addresses', () => {
     expect(ours.stdout).toContain(`ok       status page: ${served}:${ports.page}/\n`);
     const theirs = await peersync(['check', '-c', place(`127.0.0.1:${ports.page}`, ports.peer)]);
     expect(theirs.code).toBe(1);
-    expect(theirs.stdout).toContain(`TROUBLE  embedded peer: 127.0.0.1:${ports.peer} is in use\n`);
-    expect(theirs.stdout).toContain(`TROUBLE  status page: 127.0.0.1:${ports.page} is in use\n`);
+    expect(theirs.stdout).toContain(`FAILED   embedded peer: 127.0.0.1:${ports.peer} is in use\n`);
+    expect(theirs.stdout).toContain(`FAILED   status page: 127.0.0.1:${ports.page} is in use\n`);
   });
 });
