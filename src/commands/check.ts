@@ -71,8 +71,8 @@ export const checkCommand = define({
       const { check, hint, message } = finding;
       const { label, style } = labelOf(finding);
       answer(options, finding, () => [
-        labelled(style, `${label.padEnd(7)}  ${check}: ${safe(message)}`),
-        ...(hint ? [`         ${safe(hint)}`] : []),
+        labelled(style, `${label.padEnd(6)}  ${check}: ${safe(message)}`),
+        ...(hint ? [`        ${safe(hint)}`] : []),
       ]);
     };
     report({ check: 'configuration', ok: true, message: `${path} is valid` });

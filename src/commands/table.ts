@@ -9,6 +9,7 @@ import * as option from '../cli/option.js';
 import { answer, print, printJson, writeAll } from '../cli/output.js';
 import { counted, named, safe, tableText, terminalWidth } from '../cli/text.js';
 import { UsageError } from '../cli/usage.js';
+import { formatNames, TABLE_FORMATS } from '../config/table-formats.js';
 import { EXIT, messageOf, PeersyncError } from '../lib/errors.js';
 import { writtenPath } from '../lib/home.js';
 import { shellWord } from '../lib/text.js';
@@ -33,7 +34,7 @@ const tableList = define({
   },
 });
 
-const FORMATS = ['table', 'csv', 'json', 'ndjson', 'xml'] as const;
+const FORMATS = ['table', ...TABLE_FORMATS] as const;
 type Format = (typeof FORMATS)[number];
 
 /** The rows of a table, to the standard output, in bounded memory. */
@@ -99,7 +100,7 @@ async function writeTo(
   signal: AbortSignal,
 ): Promise<void> {
   const { RowStore } = await import('../mirror/row-store.js');
-  const { writeTable } = await import('../mirror/formats/write.js');
+  const { writeTable } = await import('../mirror/formats/formats.js');
   const store = await RowStore.fill(rows, {
     directory: tmpdir(),
     name: table,
@@ -357,7 +358,7 @@ export const tableCommand = define({
     { usage: 'list', describe: 'Name the tables of the peer', ...tableList },
     {
       usage: 'get <table>',
-      describe: 'Show a table, or write it as CSV, JSON, NDJSON or XML',
+      describe: `Show a table, or write it as ${formatNames(TABLE_FORMATS, (format) => format.toUpperCase())}`,
       ...tableGet,
     },
     {

@@ -12,6 +12,7 @@ import {
   text,
   wholeNumber,
 } from './fields.js';
+import { EDITABLE_FORMATS, formatNames, TABLE_FORMATS } from './table-formats.js';
 
 const mirrorName = (usual: string) =>
   text('a name of 1 to 100 characters without control characters', /^[^\p{Cc}\p{Cs}]{1,100}$/u)
@@ -96,8 +97,8 @@ const table = z
     path: target(
       '. `{table}` stands for the name of the table, made safe. The default is `tables/{table}.FORMAT`.',
     ),
-    format: oneOf(['csv', 'json', 'ndjson', 'xml'], 'csv').describe(
-      'The format of the file: `csv`, `json`, `ndjson` or `xml`. Take `ndjson` for programs, `csv` for spreadsheets.',
+    format: oneOf(TABLE_FORMATS, 'csv').describe(
+      `The format of the file: ${formatNames(TABLE_FORMATS, (format) => `\`${format}\``)}. Take \`ndjson\` for programs, \`csv\` for spreadsheets.`,
     ),
     columns: columnNames
       .optional()
@@ -160,9 +161,9 @@ const table = z
     path: ['deletes'],
     error: 'false, or "edit": true beside it (only an edited file deletes rows in the peer)',
   })
-  .refine((given) => !given.edit || given.format !== 'xml', {
+  .refine((given) => !given.edit || EDITABLE_FORMATS.some((format) => format === given.format), {
     path: ['format'],
-    error: '"csv", "json" or "ndjson" (a file in XML cannot be edited)',
+    error: `${formatNames(EDITABLE_FORMATS, JSON.stringify)} (files in other formats cannot be edited)`,
   })
   .refine((given) => !given.edit || !given.neutralise, {
     path: ['neutralise'],

@@ -12,6 +12,11 @@ const DAY_MS = 86_400_000;
 /** The part of the configuration that housekeeping reads. */
 type HousekeepingConfig = Pick<Config, 'folders' | 'state'>;
 
+interface HousekeepingDeps extends Pick<WatchDeps, 'state' | 'clock' | 'log'> {
+  /** Whether the peer is an embedded one; undefined while that is unknown. */
+  readonly isEmbedded: () => boolean | undefined;
+}
+
 /**
  * Removes obsolete records from the state, so that it does not grow for ever.
  *
@@ -26,7 +31,7 @@ export class Housekeeping {
   #last: Promise<void> = Promise.resolve();
   #stopped = false;
 
-  constructor(private readonly deps: Pick<WatchDeps, 'state' | 'clock' | 'log' | 'isEmbedded'>) {}
+  constructor(private readonly deps: HousekeepingDeps) {}
 
   /**
    * Applies a configuration. Must be called after the watcher has released the folders that left

@@ -14,10 +14,10 @@ import { knownDialect, knownEmbedded } from '../report/status.js';
 import type { Item } from '../state/entry.js';
 import type { State } from '../state/state.js';
 import { Audit } from '../uplink/audit.js';
-import { classify } from '../uplink/batch-sender.js';
 import type { UplinkDeps } from '../uplink/deps.js';
 import { DocumentProcesses } from '../uplink/document-processes.js';
 import { cannotTravel } from '../uplink/documents.js';
+import { classify } from '../uplink/outcomes.js';
 import { Uplink } from '../uplink/uplink.js';
 import { listIn } from '../watch/lister.js';
 import { Watcher } from '../watch/watcher.js';
@@ -107,10 +107,12 @@ export async function openParts(deps: OpenDeps) {
     log,
     folders: config.folders,
     rescanMs: config.watch.rescan,
-    accepts: (encoding) => cannotTravel(encoding, dialect.current?.content),
+    peer: {
+      refusalOf: (encoding) => cannotTravel(encoding, dialect.current?.content),
+      isEmbedded: () => kind.get(),
+    },
     readGroup: (orders) => ask('read', orders),
     list: listIn(listThreads),
-    isEmbedded: () => kind.get(),
     hints: deps.follow && config.watch.hints,
     onFolderStateChange: () => uplink.foldersChanged(),
   });
@@ -119,21 +121,27 @@ export async function openParts(deps: OpenDeps) {
   const uplinkDeps: UplinkDeps = {
     ...shared,
     dialect,
-    pack: (order) => ask('pack', order),
-    packDocument: (...order) => documents.read(...order),
-    readersFailure: () => documents.failure,
-    extracts: (folder) => folderNamed(folder)?.extract === 'always',
     get settings() {
       return current.config;
     },
-    pathOf: (item) =>
-      watcher.isUnmounted(item)
-        ? undefined
-        : pathOf(item, current.config.folders, watcher.rootOf(item.folder)),
-    linksWithin: (folder) =>
-      folderNamed(folder)?.followSymlinks ? watcher.rootOf(folder) : undefined,
-    folderState: (folder) => watcher.folderState(folder),
-    recheck: (place) => watcher.lookSoon(place),
+    readers: {
+      pack: (order) => ask('pack', order),
+      packDocument: (...order) => documents.read(...order),
+      get failure() {
+        return documents.failure;
+      },
+    },
+    folders: {
+      stateOf: (folder) => watcher.folderState(folder),
+      pathOf: (item) =>
+        watcher.isUnmounted(item)
+          ? undefined
+          : pathOf(item, current.config.folders, watcher.rootOf(item.folder)),
+      linksWithin: (folder) =>
+        folderNamed(folder)?.followSymlinks ? watcher.rootOf(folder) : undefined,
+      extracts: (folder) => folderNamed(folder)?.extract === 'always',
+      recheck: (item) => watcher.lookSoon(item),
+    },
     embeddedPeer: config.peer.url === 'embedded' ? client : undefined,
   };
   const uplink = new Uplink(uplinkDeps);

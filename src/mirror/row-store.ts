@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { compareByCodePoint } from '../lib/text.js';
 import type { TableRow } from '../peer/table.js';
 import { MirrorError, onDisk } from './errors.js';
-import { KEY_COLUMN } from './formats/write.js';
+import { KEY_COLUMN } from './formats/table-text.js';
 
 export interface RowStoreOptions {
   /** The directory of the temporary file. It is made (0700) if it does not exist. */
@@ -160,7 +160,7 @@ export class RowStore {
         if (characters >= SORTED_CHARACTERS || pending.length >= SORTED_ROWS) await flush();
       }
       if (this.#numbers.size > MAX_COLUMNS) {
-        throw new MirrorError('MIRROR_TOO_WIDE', name, `${MAX_COLUMNS}`);
+        throw new MirrorError('MIRROR_TOO_WIDE', { what: name, detail: `${MAX_COLUMNS}` });
       }
     }
     await flush();

@@ -8,11 +8,11 @@ import { isCancelled, type RunResult } from './mirror-run.js';
 const CONCURRENT_FILES = 4;
 /** The interval at which a mirror is polled for a reason to run early, in ms. */
 const POLL_MS = 2_000;
-/** When a run is repeated that found somebody writing the file, in ms. */
+/** The delay of another run after one that found the file being written, in ms. */
 const BUSY_RETRY_MS = 3_000;
 /** All first runs begin within this time, in ms. A mirror that runs more often begins sooner. */
 const FIRST_WITHIN_MS = 10_000;
-/** When the first failure is retried, in ms. Doubles with each failure that follows. */
+/** The delay of the retry after the first failure, in ms. Doubles with each further failure. */
 const RETRY_MS = 30_000;
 /** The jitter of a delay, as a fraction of it. */
 const JITTER = 0.1;
@@ -22,42 +22,51 @@ const LONGEST_TIMER_MS = 3_600_000;
 /** The options of a run. Its signal is the one of the caller. */
 type RunOptions = Omit<FollowOptions, 'signal'> & { readonly signal?: AbortSignal };
 
+/** Runs the mirrors that are due. */
+export interface MirrorRunner {
+  run(mirror: Mirror, options: FollowOptions): Promise<RunResult>;
+  /** Called for a mirror that ended: it has nothing left to follow. */
+  ended(mirror: Mirror): void;
+}
+
 export interface SchedulerDeps {
   readonly clock: Clock;
   /** Returns 0 to 1, for jitter. */
   readonly random: () => number;
-  readonly run: (mirror: Mirror, options: FollowOptions) => Promise<RunResult>;
-  /** Called for a mirror that ended: it has nothing left to follow. */
-  readonly onEnded: (mirror: Mirror) => void;
+  readonly runner: MirrorRunner;
 }
 
 /** The plan of one mirror, and its run. */
 interface Task {
   readonly mirror: Mirror;
   /**
-   * Cancels the current run. Each run has its own: in Node 20 a signal never forgets the signals
-   * that `AbortSignal.any` made of it.
+   * Cancels the current run. Each run has a new one: in Node 20, a signal keeps all signals that
+   * `AbortSignal.any` derived from it in memory.
    */
   cancellation: AbortController;
   timer?: Timer;
   /** When it runs next, in ms since the epoch. Undefined while it is due, or runs. */
   nextAt?: number | undefined;
   run?: Promise<RunResult> | undefined;
-  /** Whether the last run failed. Then it is not polled: the retry has its own time. */
+  /** Whether the last run failed. Then the mirror is not polled, and waits for its retry. */
   hasFailed: boolean;
 }
 
 /**
  * Runs mirrors. A mirror is
  *
- * - *planned*: it has a time. Soon after the start, then `every` with jitter, earlier after a
- *   failure. It is polled meanwhile, and runs at once when it wants to.
- * - *due*: it waits in a queue. A run that a person asked for goes first.
- * - *running*: one run at a time. A second request waits for it.
- * - *removed*: its run is cancelled, and it never runs again.
+ * - *planned*: the time of its next run is known. Entered when the scheduler starts or the mirror
+ *   is added (a run within seconds), and when a run has ended (a run after `every` with jitter, or
+ *   sooner after a failure). Meanwhile it is polled, and becomes due early if it wants to run.
+ * - *due*: it waits in a queue. Entered at its time, or by `run`. A run that a person asked for
+ *   goes first.
+ * - *running*: entered when the queue has room. It has one run at a time: another call of `run`
+ *   waits for the end.
+ * - *removed*: entered by `remove` or `stop`, which cancel its run, and when the mirror has ended.
+ *   It never runs again.
  *
- * Mirrors are added and removed at any time. Until `start` nothing is planned, and only `run` runs
- * something. `stop` cancels all runs and resolves when they have ended.
+ * Mirrors may be added and removed at any time. Before `start`, nothing is planned, and mirrors run
+ * by `run` only. `stop` cancels all runs and resolves when they have ended.
  */
 export class Scheduler {
   readonly #tasks = new Map<Mirror, Task>();
@@ -75,7 +84,7 @@ export class Scheduler {
     this.#planFirst(task);
   }
 
-  /** @param onFailure is called with an error that is not one of a mirror: a full disk, a bug */
+  /** @param onFailure called with an error that no mirror reports, such as a full disk or a bug */
   start(onFailure: (error: unknown) => void): void {
     this.#onFailure = onFailure;
     for (const task of this.#tasks.values()) this.#planFirst(task);
@@ -107,7 +116,7 @@ export class Scheduler {
     return this.#files.size + this.#files.pending + this.#passes.pending > 0;
   }
 
-  /** Returns whether a mirror runs, and its next time in ms since the epoch if it is planned. */
+  /** Returns whether a mirror runs, and the time of its planned run in ms since the epoch. */
   planOf(mirror: Mirror): { readonly running: boolean; readonly nextAt?: number | undefined } {
     const { run, nextAt } = this.#tasks.get(mirror) ?? {};
     return { running: run !== undefined, nextAt };
@@ -137,13 +146,13 @@ export class Scheduler {
     task.cancellation = new AbortController();
     const { signal: asked } = options;
     const signals = [task.cancellation.signal, ...(asked === undefined ? [] : [asked])];
-    task.run = this.deps.run(mirror, { ...options, signal: AbortSignal.any(signals) });
+    task.run = this.deps.runner.run(mirror, { ...options, signal: AbortSignal.any(signals) });
     try {
       const result = await task.run;
       if (!this.#isRemoved(task)) this.#planNext(task, result);
       return result;
     } catch (error) {
-      // A planned time may have passed meanwhile.
+      // The planned time stays. It may have passed meanwhile, without a timer.
       this.#wait(task);
       throw this.#tasks.get(mirror) === task ? error : replaced(mirror);
     } finally {
@@ -163,7 +172,7 @@ export class Scheduler {
     switch (end) {
       case 'ended':
         this.#tasks.delete(mirror);
-        this.deps.onEnded(mirror);
+        this.deps.runner.ended(mirror);
         break;
       case 'failed':
         this.#retry(task, report.failures ?? 1);
@@ -201,7 +210,7 @@ export class Scheduler {
     task.timer = clock.after(Math.min(nextAt - clock.now(), longest), () => void this.#poll(task));
   }
 
-  /** Runs a mirror that is due, or that wants to run. */
+  /** Runs a mirror whose time has come, or that wants to run. Otherwise sets the timer again. */
   async #poll(task: Task): Promise<void> {
     const { mirror, nextAt = Number.POSITIVE_INFINITY } = task;
     const isDue = nextAt <= this.deps.clock.now() || (!task.hasFailed && (await wantsRun(mirror)));
@@ -228,11 +237,11 @@ export class Scheduler {
   }
 }
 
-/** An error of the poll means a run: the run reports it for this one mirror. */
+/** Returns true also if the poll fails: the run then reports the error for this mirror. */
 async function wantsRun(mirror: Mirror): Promise<boolean> {
   return (await mirror.wantsRun?.().catch(() => true)) ?? false;
 }
 
 function replaced({ name }: Mirror): MirrorError {
-  return new MirrorError('MIRROR_REPLACED', JSON.stringify(name));
+  return new MirrorError('MIRROR_REPLACED', { what: JSON.stringify(name) });
 }

@@ -1,6 +1,6 @@
 import type { TableRow } from '../peer/table.js';
 import { quoted } from './errors.js';
-import { writeTable } from './formats/write.js';
+import { writeTable } from './formats/formats.js';
 import { ListedMirror } from './listed-mirror.js';
 import type { FollowOptions, FollowResult } from './mirror.js';
 import type { TablePlan } from './plan.js';

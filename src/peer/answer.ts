@@ -21,7 +21,7 @@ export interface AnswerHead {
   readonly peerAt: number | undefined;
   /** The time from the start of the request to the headers of the answer, in ms. */
   readonly tookMs: number;
-  /** Whether the peer has the body of the request; `no` if it had none. */
+  /** Whether the peer received the body of the request; `no` if the request had no body. */
   readonly delivered: Delivered;
 }
 
@@ -40,8 +40,9 @@ export interface StreamedAnswer extends AnswerHead {
 }
 
 /**
- * The error of each status. A gateway sends 502 and 504 if it cannot reach the peer behind it. 408
- * means that we were too slow.
+ * The code and the text of the error for a status. Other statuses are handled by `statusError`. A
+ * gateway sends 502 and 504 if it cannot reach the peer behind it. With 408, this client sent the
+ * request too slowly.
  */
 const STATUSES: Readonly<Record<number, readonly [PeerErrorCode, string]>> = {
   403: ['PEER_AUTH', 'does not allow this to the user (403)'],
@@ -92,7 +93,7 @@ function retryAfter({ headers, peerAt, at }: AnswerHead): number | undefined {
   return Number.isNaN(moment) ? undefined : Math.max(0, moment - (peerAt ?? at));
 }
 
-/** Returns the error for an answer that arrived, but does not say what it should. */
+/** Returns the error for a complete answer whose content is not as expected. */
 export function unusable({ url, status, body, delivered }: HttpAnswer, fault: string): PeerError {
   const what = isErrorPage(body.toString('latin1', 0, 65_536))
     ? `${fault}, but shows an error page`
@@ -113,7 +114,7 @@ export function decoded(body: Buffer): string {
   return isUtf8(body) ? new TextDecoder().decode(body) : body.toString('latin1');
 }
 
-/** The fault of an answer that exceeds a limit of nesting. */
+/** The fault of an answer that is nested more deeply than is read. */
 export const TOO_DEEP = 'gave an answer that is nested too deeply';
 
 /**
@@ -128,7 +129,7 @@ export class Unreadable extends Error {
   }
 }
 
-/** Returns the result of `read`. Turns Unreadable into the PeerError of this answer. */
+/** Returns the result of `read`. If that throws Unreadable, throws the PeerError of this answer. */
 export function readable<T>(answer: HttpAnswer, read: () => T): T {
   try {
     return read();

@@ -27,10 +27,10 @@ import { PeerTables } from './tables.js';
  * A client for the API of one peer.
  *
  * The first request detects the dialect of the peer, unless the options name it. Connections are
- * kept open for a few seconds. A challenge of the server is answered again for as long as that
- * works. If there are credentials, a request without a body authenticates before the first push. A
- * document is therefore sent only once, and never with a wrong password. After `close` every
- * request fails.
+ * kept open for a few seconds. Later requests reuse the challenge of the server for as long as it
+ * accepts that. If there are credentials, a request without a body authenticates before the first
+ * push. A document is therefore sent only once, and never with a wrong password. After `close`
+ * every request fails.
  *
  * Every method throws PeerError. Its `delivered` says whether the request may have had an effect. A
  * method returns undefined if the peer does not have the thing asked for. `share` and
@@ -67,7 +67,7 @@ import { PeerTables } from './tables.js';
  * ```
  */
 export class PeerClient {
-  /** The tables of the peer. Every request about tables needs the administrator's access. */
+  /** The tables of the peer. Every request about tables needs the administrator's credentials. */
   readonly tables: PeerTables;
   /** The base URL of the API, without credentials. */
   readonly baseUrl: string;
@@ -155,9 +155,9 @@ export class PeerClient {
   }
 
   /**
-   * Detects the dialect of the peer, even if it seems known, and uses it from then on. Changes
-   * nothing in the peer. The other methods call this if the dialect is not known. `signal` ends the
-   * wait, and not the detection.
+   * Detects the dialect of the peer, and uses it from then on. Also replaces a dialect that was
+   * known. Changes nothing in the peer. The other methods detect the dialect if it is not known.
+   * `signal` ends the wait; the detection goes on for other callers.
    *
    * @throws PeerError PEER_ANSWER if the peer looks like none of the dialects, or like more than
    *   one
@@ -201,7 +201,7 @@ export class PeerClient {
     );
     const results = dialect.pushResults(answer, items);
     const { peerAt, tookMs } = answer;
-    // The `Date` header of an answer is cut off to whole seconds.
+    // The `Date` header has whole seconds, so the start is rounded down to them, too.
     return peerAt === undefined
       ? { results }
       : { results, peerTime: Math.floor((peerAt - tookMs) / 1000) * 1000 };
@@ -238,7 +238,7 @@ export class PeerClient {
     const { signal } = options;
     const dialect = await this.#resolveDialect(signal);
     const request = await dialect.peerdocRequest(query, options, this.#urlOf);
-    return dialect.peerdocOf(await this.#look('peerdoc', request, signal), query);
+    return dialect.peerdocOf(await this.#askOpen('peerdoc', request, signal), query);
   }
 
   /**
@@ -251,12 +251,12 @@ export class PeerClient {
   ): Promise<readonly (Peerdoc | undefined)[]> {
     const fields = urls.map((url, n) => ({ name: `url-${n}`, value: url }));
     const request = await formRequest(PEERDOC_PATH, fields, this.#urlOf);
-    return readPeerdocs(succeeded(await this.#look('peerdoc', request, signal)), urls);
+    return readPeerdocs(succeeded(await this.#askOpen('peerdoc', request, signal)), urls);
   }
 
   /**
    * Returns the sentences of a document, and the other documents that contain them; undefined if
-   * the peer has no such document. An empty record means that the peer sent an empty record.
+   * the peer has no such document. The result is empty if the peer sent an empty record.
    */
   async citation(
     query: CitationQuery,
@@ -265,11 +265,11 @@ export class PeerClient {
     const { signal } = options;
     const dialect = await this.#resolveDialect(signal);
     const request = await dialect.citationRequest(query, options, this.#urlOf);
-    return dialect.citationOf(await this.#look('other', request, signal), query);
+    return dialect.citationOf(await this.#askOpen('other', request, signal), query);
   }
 
-  /** Sends a request that changes nothing, and needs no access. */
-  #look(
+  /** Sends a request that changes nothing, and needs no credentials. */
+  #askOpen(
     counted: keyof RequestCounts,
     request: EndpointRequest,
     signal: AbortSignal | undefined,
@@ -278,8 +278,8 @@ export class PeerClient {
   }
 
   /**
-   * Returns the documents that match a search; undefined if the peer has no search page that we
-   * know.
+   * Returns the documents that match a search; undefined if the peer does not have the search page
+   * of its dialect.
    */
   async search(
     query: SearchQuery,
@@ -290,7 +290,7 @@ export class PeerClient {
       .fields(query)
       .map(({ name, value }): [string, string] => [name, String(value)]);
     const path = `${search.path}?${new URLSearchParams(fields)}`;
-    const answer = await this.#look('other', { method: 'GET', path }, signal);
+    const answer = await this.#askOpen('other', { method: 'GET', path }, signal);
     return answer.status === 404 ? undefined : readSearch(succeeded(answer));
   }
 
@@ -347,8 +347,8 @@ export class PeerClient {
   }
 
   /**
-   * Checks that the peer answers, and measures the time in ms. The request names no document: it
-   * changes nothing, and needs no access.
+   * Checks that the peer answers, and measures the time in ms. The request changes nothing, and
+   * needs no credentials.
    */
   async ping({
     signal,

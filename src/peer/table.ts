@@ -45,7 +45,7 @@ export interface Table {
 }
 
 /**
- * The longest row, in bytes of the answer. Also the limit for the parts before and behind the rows.
+ * The longest row, in bytes of the answer. The parts before and after the rows have the same limit.
  */
 const MAX_ROW_BYTES = 64 * 1024 * 1024;
 /** The most rows in a group. */
@@ -103,9 +103,9 @@ interface TableHead {
 
 /** Parses a table of one form while it arrives. Holds only the text since the last complete row. */
 interface TableParser {
-  /** Known once the rows begin. Still undefined at the end if the answer has no table. */
+  /** Defined once the rows begin. Undefined at the end if there is no such table. */
   readonly head: TableHead | undefined;
-  /** The complete rows. The caller removes them. */
+  /** The rows that are complete so far. The caller takes them out. */
   readonly rows: TableRow[];
   /** @throws Unreadable */
   write(text: string): void;
@@ -196,7 +196,7 @@ async function* pieces(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
 }
 
 /** Removes the NULs with which YaCy pads keys of a fixed width. No other key ends with NUL. */
-function keyOf(text: string): string {
+function unpaddedKey(text: string): string {
   let end = text.length;
   while (text.charCodeAt(end - 1) === 0) end -= 1;
   if (end === 0) throw new Unreadable('shows a row without its key');
@@ -209,20 +209,20 @@ function keyOf(text: string): string {
  *
  * - *Before the rows* (`head` is undefined): the text is kept until the list of rows opens. Then it
  *   is parsed into `head`.
- * - *In the rows* (`#rowDepth` is set): each row is parsed when it is complete.
- * - *Behind the rows* (`#rowDepth` is 0 again): the text is kept. `end` parses it together with the
- *   text before the rows.
+ * - *In the rows* (`#rowDepth` is above 0): each row is parsed when it is complete.
+ * - *After the rows* (`head` is set, `#rowDepth` is 0 again): the text is kept. `end` parses
+ *   it together with the text before the rows.
  */
 class JsonTable implements TableParser {
   readonly rows: TableRow[] = [];
   head: TableHead | undefined;
   /** The text before the rows. */
   #ahead = '';
-  /** The text since then: the beginning of a row, or the text behind the rows. */
+  /** The text since then, not parsed yet: the beginning of a row, or the text after the rows. */
   #held: string[] = [];
   /** The number of open brackets. */
   #depth = 0;
-  /** The number of brackets around a row; 0 before and behind the rows. */
+  /** The number of brackets around a row; 0 before and after the rows. */
   #rowDepth = 0;
   #isFirst = true;
   #isInText = false;
@@ -304,7 +304,7 @@ function rowOf(json: unknown): TableRow {
     if (typeof value !== 'string') throw new Unreadable('gave a cell in JSON that is no text');
     row.set(column.toWellFormed(), value.toWellFormed());
   }
-  return { pk: keyOf(pk.toWellFormed()), cells: row };
+  return { pk: unpaddedKey(pk.toWellFormed()), cells: row };
 }
 
 function parse(text: string): unknown {
@@ -323,8 +323,9 @@ const XML_ROW_END = /\s*<\/row>/y;
 const ROW_END = '</row>';
 
 /**
- * Parses a table in XML as YaCy writes it: `<tables><table name><row pk><cell col>`. It need not be
- * well-formed. Cells and columns are escaped, but may contain any character. Keys are not escaped.
+ * Parses a table in XML as YaCy writes it: `<tables><table name><row pk><cell col>`. YaCy's XML is
+ * not always well-formed: cells and columns are escaped, but may have characters that XML does not
+ * allow. Keys of the fixed width (`rawKeyBytes`) are not escaped.
  */
 class XmlTable implements TableParser {
   readonly rows: TableRow[] = [];
@@ -371,7 +372,7 @@ class XmlTable implements TableParser {
         cells.set(decodeEntities(cell[1] ?? ''), decodeEntities(cell[2] ?? ''));
       if (next(XML_ROW_END) === undefined)
         throw new Unreadable('shows a row with something else than cells in it');
-      this.rows.push({ pk: keyOf(isRaw ? pk : decodeEntities(pk)), cells });
+      this.rows.push({ pk: unpaddedKey(isRaw ? pk : decodeEntities(pk)), cells });
     }
   }
 

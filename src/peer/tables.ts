@@ -26,7 +26,7 @@ export interface TableReadOptions extends TableOptions {
   readonly maxBytes?: number | undefined;
 }
 
-/** The most rows that are read one by one. For more rows, the whole table is read once. */
+/** The most rows that are read back one by one. For more rows, the whole table is read once. */
 const MAX_SINGLE_READS = 16;
 /** The most rows that one request deletes. */
 const DELETE_BATCH_ROWS = 100;
@@ -43,8 +43,8 @@ const MAX_DRAINED_BYTES = 64 * 1024;
  * PEER_NOT_DONE if that is not what was requested. Names, keys and columns have no defaults.
  *
  * @throws PeerError
- * @throws TypeError for a name, key or column that no peer can have: empty, longer than 500, not
- *   well-formed; or a key that ends with NUL
+ * @throws TypeError for a name, key or column that no peer can have: an empty one, one of more than
+ *   500 characters, one that is not well-formed, a key that ends with NUL
  */
 export class PeerTables {
   constructor(
@@ -97,8 +97,8 @@ export class PeerTables {
    * table need not exist.
    *
    * @returns the rows as they were read back, each once, in the given order
-   * @throws PeerError PEER_NOT_DONE if a row does not read as requested; earlier rows may have been
-   *   changed
+   * @throws PeerError PEER_NOT_DONE if a row reads back otherwise than requested; other rows may
+   *   have been changed
    */
   async set(
     table: string,
@@ -206,7 +206,8 @@ export class PeerTables {
   }
 
   /**
-   * @returns the names of the remaining tables @throws PeerError PEER_NOT_DONE if `table` is one
+   * @returns the names of the remaining tables
+   * @throws PeerError PEER_NOT_DONE if `table` is one of them
    */
   async #checkDropped(table: string, signal: AbortSignal | undefined): Promise<readonly string[]> {
     const left = await this.list({ signal });
@@ -232,7 +233,7 @@ export class PeerTables {
       return true;
     };
     for (const pk of asked) {
-      // Some peers return all rows whichever was requested, so this row is already here.
+      // Some peers return all rows, whichever was requested: then this row was read already.
       if (pk !== undefined && seen.has(pk)) continue;
       const isThere = await this.#read({ table }, pk, collect, {
         signal,
@@ -265,7 +266,7 @@ export class PeerTables {
     });
   }
 
-  /** Requests a change. Only an error status counts: the answer proves nothing. */
+  /** Requests a change. Throws for an error status. The content of an answer proves nothing. */
   async #change(fields: readonly FormField[], signal: AbortSignal | undefined): Promise<void> {
     const { changePath, changeBody } = await this.dialectOf(signal);
     const url = this.http.url(changePath);

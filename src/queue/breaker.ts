@@ -4,7 +4,10 @@ import { counted, sentence } from '../lib/text.js';
 import { durationText } from '../lib/units.js';
 import { LANES, type Lane, type Outcome, type QueuePolicy } from './options.js';
 
-/** The outcomes that open the circuit once there are enough of them. `busy` is not among them. */
+/**
+ * The failures that are shown as an open circuit. `busy` holds the lanes too, and is shown as
+ * closed.
+ */
 export type PeerFailureKind = 'unreachable' | 'failing' | 'denied' | 'weak';
 
 /** Describes each kind of failure, as the end of a sentence whose subject is the peer. */
@@ -91,20 +94,24 @@ interface Outage {
  *   While a download is the probe, a request of another lane may start and replaces it as the
  *   probe, because downloads may take long.
  *
- * If the peer is unreachable, all lanes are held. With any other failure, only lanes that had it
- * are held, because some pages of a peer need no credentials and work while pushes fail. Answers in
- * the other lanes do not close the circuit. Another lane is held from its own first failure of this
- * kind on.
+ * The failure decides which lanes are held (`holds`). `interactive` never is.
  *
- * A peer that is `busy` asks to wait, by Retry-After or, without it, for our backoff. This holds
- * all lanes but is not a failure: the status stays `closed`, `endWait` does not shorten the wait,
- * and all lanes may start when it is over.
+ * - `unreachable`: all other lanes.
+ * - `busy`: all other lanes, see below.
+ * - Any other failure: only lanes that had it, because some pages of a peer need no credentials and
+ *   work while pushes fail. Another lane is held from its own first failure of this kind on.
+ *   Answers in lanes that are not held do not close the circuit.
  *
- * `interactive` is never held. Its requests count only if they show that the peer is reachable,
- * unreachable or busy. Any other failure concerns that request only.
+ * A `busy` peer asks to wait. One such answer, in any lane, holds all lanes but `interactive`: for
+ * the time of its Retry-After or, without one, for our backoff. The peer works, so this is no
+ * failure: the status stays `closed`, `endWait` does not shorten the wait, and all lanes may start
+ * without a probe when it is over.
  *
- * The outcome of a request that started before the circuit last opened is ignored, except that a
- * Retry-After still extends a wait.
+ * An `interactive` request counts only if it shows that the peer is reachable, unreachable or busy.
+ * Any other failure concerns that request only.
+ *
+ * The outcome of a request that started before the circuit last opened is ignored, with one
+ * exception: its Retry-After delays the next probe, whatever the failure is.
  *
  * An outage is logged when it begins, when its kind changes, every `logAgainMs`, and when it ends.
  * All times come from one monotonic clock.
@@ -161,14 +168,17 @@ export class Breaker {
     return isFailing ? 0 : now - this.#closedSince;
   }
 
-  /** Whether requests of this lane are held back. */
+  /** Whether this lane is held: its requests wait for the end of the backoff, or for a probe. */
   holds(lane: Lane): boolean {
     if (this.#outage === undefined || lane === 'interactive') return false;
     const { kind, lanes } = this.#outage;
     return kind === 'unreachable' || kind === 'busy' || lanes.has(lane);
   }
 
-  /** Returns the earliest start of a request in this lane: Infinity while a probe is running. */
+  /**
+   * Returns the earliest start of a request in this lane; Infinity while a probe is running, unless
+   * the request may replace the probe.
+   */
   admitsFrom(lane: Lane): number {
     if (this.#outage === undefined || !this.holds(lane)) return Number.NEGATIVE_INFINITY;
     const { probe, probeAt } = this.#outage;
@@ -249,6 +259,7 @@ export class Breaker {
       if (isSameKind) before.tries += 1;
       if (retryAfterMs > 0) before.probeAt = Math.max(before.probeAt, now + retryAfterMs);
     }
+    // The request is older than the outage: nothing but its Retry-After counts.
     if (ticket.epoch !== this.#epoch) return;
     if (before && isSameKind) {
       before.lanes.add(ticket.lane);

@@ -6,14 +6,16 @@ import type { Logger } from '../lib/logger.js';
  * The lanes of the queue, in order of priority.
  *
  * - `interactive`: a person waits for the answer. It overtakes the other lanes and ignores pauses
- *   and an open circuit.
- * - `confirm`: look-ups of what the peer shows. Like `push`, it has an adaptive concurrency limit.
+ *   an open circuit and the Retry-After of the peer.
+ * - `confirm`: look-ups of documents that were pushed or removed lately, and requests to commit the
+ *   index. Like `push`, it has an adaptive concurrency limit.
  * - `push`: documents sent to the peer.
  * - `removal`: removals of documents from the peer. A peer that fails only at these still receives
  *   documents.
  * - `mirror`: downloads. They may take long and wait for the local disk, so their latency says
  *   nothing about the peer.
- * - `audit`: look-ups of documents confirmed long ago.
+ * - `audit`: look-ups of documents that were confirmed or removed long ago. Those that a person
+ *   asks for are in `interactive`.
  */
 export const LANES = ['interactive', 'confirm', 'push', 'removal', 'mirror', 'audit'] as const;
 export type Lane = (typeof LANES)[number];
@@ -54,7 +56,7 @@ export const DEFAULT_POLICY = {
   /**
    * First and longest wait before a probe, in ms. Each failed probe doubles the wait; jitter
    * shortens it by up to half. `denied` starts higher because peers lock out clients that repeat
-   * refused credentials. A busy peer may name its own wait (Retry-After).
+   * refused credentials. For `busy` this is the wait without a Retry-After.
    */
   waitMs: {
     unreachable: { first: 1000, longest: 60_000 },
@@ -80,7 +82,7 @@ export type Outcome =
   | { readonly kind: 'unreachable' }
   /** An answer that a working peer does not give: 5xx, garbage. */
   | { readonly kind: 'failing' }
-  /** The peer asks to be left alone for a while: 429, or 503 with Retry-After. */
+  /** The peer asks to wait: 429 or 503. It may say how long (Retry-After). */
   | { readonly kind: 'busy'; readonly retryAfterMs?: number }
   /** The peer refused the credentials. */
   | { readonly kind: 'denied' }

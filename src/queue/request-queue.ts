@@ -1,21 +1,19 @@
 import { EventEmitter, once, setMaxListeners } from 'node:events';
-import PQueue from 'p-queue';
 import type { Timer } from '../lib/clock.js';
-import { HealthCheck, type HealthOptions } from '../lib/health.js';
+import type { HealthCheck } from '../lib/health.js';
 import { Breaker, type CircuitStatus, type Ticket } from './breaker.js';
 import { ConcurrencyLimit } from './concurrency-limit.js';
+import { LaneQueue, type LaneStatus, type Request } from './lane-queue.js';
 import {
   DEFAULT_POLICY,
   eachLane,
   LANES,
   type Lane,
-  type LaneLimits,
   type Outcome,
   type QueueLimits,
   queueStopped,
   type RequestQueueOptions,
 } from './options.js';
-import { RateLimit } from './rate-limit.js';
 
 /** Longest delay of the wake timer, in ms. Timers stand still while the machine is suspended. */
 const MAX_TIMER_MS = 60_000;
@@ -31,16 +29,6 @@ export interface Paused {
   readonly since: number;
   /** When the pause ends on its own. */
   readonly until?: number;
-}
-
-export interface LaneStatus {
-  readonly started: number;
-  /** Requests that ended with an error. Aborted requests are not counted. */
-  readonly failed: number;
-  readonly running: number;
-  readonly waiting: number;
-  /** Median of the last hundred answers, in ms. */
-  readonly p50LatencyMs?: number | undefined;
 }
 
 /** All times are in ms since the epoch, by our clock. */
@@ -61,95 +49,12 @@ export interface QueueStatus {
 }
 
 /**
- * A request. It is *waiting* in its lane until it starts or is aborted, then *running* until its
- * work ends.
- */
-interface Request {
-  /** Called by p-queue to start the request. Settles the promise of `run` when the work ends. */
-  readonly perform: () => Promise<void>;
-  readonly reject: (reason: unknown) => void;
-  /**
-   * Removes the request from the queue, or aborts its work. Set only if the caller passed a signal,
-   * because each controller costs time.
-   */
-  readonly ending: AbortController | undefined;
-}
-
-/** One lane and its statistics. p-queue keeps its order and concurrency. */
-class LaneQueue {
-  readonly health: HealthCheck;
-  /** In the order in which p-queue starts them. */
-  readonly waiting = new Set<Request>();
-  /** Oldest first. */
-  readonly running = new Set<Request>();
-  readonly latencies: number[] = [];
-  readonly rate = new RateLimit();
-  readonly queue = new PQueue({ autoStart: false });
-  started = 0;
-  failed = 0;
-
-  /**
-   * @param adaptive the adaptive concurrency limit, in lanes that have one
-   * @param onChange called when a request was added or a slot became free
-   */
-  constructor(
-    readonly name: Lane,
-    readonly adaptive: ConcurrencyLimit | undefined,
-    private readonly onChange: () => void,
-    health: HealthOptions,
-  ) {
-    this.health = new HealthCheck(
-      `request ${name}`,
-      `no ${name} request starts or ends in time`,
-      health,
-    );
-    this.queue.on('add', onChange).on('next', onChange);
-  }
-
-  /** Maximum number of requests that run at a time. */
-  get slots(): number {
-    return this.adaptive?.limit ?? this.queue.concurrency;
-  }
-
-  /**
-   * Number of requests that may still be added: as many may wait as can start together, and only
-   * one while the rate limit is exhausted.
-   */
-  room(now: number): number {
-    return (this.rate.nextAt > now ? 1 : this.slots) - this.waiting.size;
-  }
-
-  add(request: Request): void {
-    const { ending, perform, reject } = request;
-    this.waiting.add(request);
-    this.queue.add(perform, { signal: ending?.signal }).catch((reason: unknown) => {
-      if (!this.waiting.delete(request)) return;
-      reject(reason);
-      this.onChange();
-    });
-  }
-
-  /** Applies new limits. */
-  limit({ concurrency, requestsPerSecond }: LaneLimits): void {
-    this.adaptive?.setMax(concurrency);
-    this.queue.concurrency = concurrency;
-    this.rate.limit(requestsPerSecond);
-  }
-
-  status(): LaneStatus {
-    const { failed, latencies, running, started, waiting } = this;
-    const p50LatencyMs = latencies.toSorted((a, b) => a - b)[latencies.length >> 1];
-    return { started, failed, running: running.size, waiting: waiting.size, p50LatencyMs };
-  }
-}
-
-/**
  * The queue of all requests to the peer.
  *
- * A request enters by `run` and waits in its lane, a p-queue that keeps its order and concurrency.
- * The p-queue of a lane is paused while one of these holds the lane back: its rate limit, its
- * adaptive concurrency limit, the circuit breaker (which also knows the wait that the peer asked
- * for), or a person's pause. The start and the end of each request update these.
+ * A request enters by `run` and waits in its lane (LaneQueue). A lane starts nothing while one of
+ * these holds it back: its rate limit, its adaptive concurrency limit, the circuit breaker, or a
+ * person's pause. The breaker also has the waits that the peer asks for by Retry-After. The start
+ * and the end of each request update all four.
  *
  * - *Serving*, the initial mode: as above.
  * - *Paused*, entered by `pause`: running requests finish, and only `interactive` requests start.
@@ -157,8 +62,8 @@ class LaneQueue {
  * - *Stopping*, entered by `stop`: waiting requests are rejected with QUEUE_STOPPED, and no more
  *   start. Running requests may finish within the grace period and are then aborted.
  *
- * `interactive` requests ignore pauses and an open circuit. Producers keep no backlog here: they
- * await `ready` before each `run`.
+ * `interactive` requests ignore pauses and the circuit breaker. Producers keep no backlog here:
+ * they await `ready` before each `run`.
  */
 export class RequestQueue {
   /** One health check per lane: requests that may start do start, and running requests end. */

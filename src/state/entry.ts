@@ -8,11 +8,16 @@ export interface Version extends FileStat {
   readonly encoding: Encoding;
 }
 
-/** The key of a record: its folder and path. Every Entry has one. */
+/** The key of a record: its folder and path. */
 export interface ItemKey {
   readonly folder: string;
   /** Relative to the folder, `/` between names, exactly as on disk. */
   readonly path: string;
+}
+
+/** Returns the key of a record as one text, for maps. */
+export function recordKey(folder: string, path: string): string {
+  return `${folder}\0${path}`;
 }
 
 /** Returns `FOLDER/path`, as logs and commands write it. Invisible characters are escaped. */
@@ -113,7 +118,7 @@ export interface HistoryEntry {
  * that version stays searchable until it is removed: the file becomes `removing`, then skipped
  * again.
  *
- * Every change of status is a function of `transitions.ts`, named after the event. Records are
+ * Every change of status is a function in transitions.ts, named after the event. Records are
  * immutable.
  */
 interface Core extends ItemKey {
@@ -194,6 +199,15 @@ export function isItem(entry: Entry): entry is Item {
   return entry.status !== 'skipped';
 }
 
+/** A skipped file of which the peer was sent an older version. */
+export type SkippedWithDocument = SkippedFile & { readonly sent: Sent };
+/** A record whose document may be in the peer. */
+export type WithDocument = Item | SkippedWithDocument;
+
+export function mayHaveDocument(entry: Entry): entry is WithDocument {
+  return isItem(entry) || entry.sent !== undefined;
+}
+
 const AWAY: ReadonlySet<Entry['status']> = new Set(['gone', 'removing', 'removed']);
 
 /** Whether this status is one of `AwayItem`. */
@@ -247,13 +261,3 @@ export function claims(entry: Entry, url: string): boolean {
 export function isLiveAt(entry: Entry, url: string): boolean {
   return !isAway(entry) && ((isItem(entry) && entry.url === url) || claims(entry, url));
 }
-
-/** A record whose document may be in the peer. */
-export type WithDocument = Item | (SkippedFile & { readonly sent: Sent });
-
-export function mayHaveDocument(entry: Entry): entry is WithDocument {
-  return isItem(entry) || entry.sent !== undefined;
-}
-
-/** A skipped file of which the peer was sent an older version. */
-export type SkippedWithDocument = SkippedFile & { readonly sent: Sent };

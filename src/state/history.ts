@@ -10,7 +10,7 @@ import {
   keptOutFor,
 } from './entry.js';
 
-// The latest changes of status that a record keeps, and what their notes mean.
+type History = readonly HistoryEntry[];
 
 /** Number of status changes that a record keeps. */
 const HISTORY_LENGTH = 8;
@@ -41,20 +41,17 @@ export const BEGINNINGS = {
   retry: 'retry asked for',
   replaced: 'another file was pushed to its address',
 } as const;
-
 /**
  * Prefix of the note of an item that the peer lost after it was confirmed; the reason follows. It
  * is stored in the state on disk and must not change.
  */
 export const LOST_NOTE = 'confirmed before and missed now: ';
-
 /**
  * Prefixes of the notes of renamed files: the new file names the old one, and the removed file
  * names the new one.
  */
 const RENAMED_FROM = 'renamed from ';
 const RENAMED_TO = 'renamed to ';
-
 const BEGINNING_NOTES: ReadonlySet<string> = new Set(Object.values(BEGINNINGS));
 
 /** Returns the index at which the current work begins; -1 if the history no longer has it. */
@@ -76,7 +73,7 @@ export function isAcceptedWithoutPush({ history }: AcceptedItem): boolean {
 
 /**
  * Whether the file was already skipped for this reason, even if it changed and was read again
- * since. The user has then been told.
+ * since. That was logged then.
  */
 export function wasSkippedFor(before: Entry | undefined, why: Failure): boolean {
   if (before === undefined || isMissing(before)) return false;
@@ -84,8 +81,6 @@ export function wasSkippedFor(before: Entry | undefined, why: Failure): boolean 
   const last = before.history.findLast(({ status }) => status !== 'pending');
   return last?.status === 'skipped' && last.note === why.message;
 }
-
-export type History = readonly HistoryEntry[];
 
 /** Returns the history of `before` with one more change of status. */
 export function historyWith(
@@ -107,6 +102,12 @@ export function historyWith(
   return [beginning, ...kept.slice(1), entry];
 }
 
+/** Notes in the history of a removed file that it now has the name `to`. */
+export function renamedTo(item: AwayItem, to: ItemKey): AwayItem {
+  const at = item.history.findLastIndex(({ status }) => status === 'gone');
+  return withNote(item, at, `${RENAMED_TO}${itemName(to)}`);
+}
+
 /** Whether the removed file now has another name. */
 export function isRenamed(item: AwayItem): boolean {
   return renameOf(item) !== undefined;
@@ -123,12 +124,6 @@ export function renameOf(entry: Entry): string | undefined {
     : history[beginningOf(history)];
   const note = change?.note ?? '';
   return note.startsWith(isMissing(entry) ? RENAMED_TO : RENAMED_FROM) ? note : undefined;
-}
-
-/** Notes in the history of a removed file that it now has the name `to`. */
-export function renamedTo(item: AwayItem, to: ItemKey): AwayItem {
-  const at = item.history.findLastIndex(({ status }) => status === 'gone');
-  return withNote(item, at, `${RENAMED_TO}${itemName(to)}`);
 }
 
 /** Notes in the history of a new file that it had the name `from` before. */

@@ -25,13 +25,35 @@ import {
 } from './entry.js';
 import { BEGINNINGS, historyWith, LOST_NOTE } from './history.js';
 
-// Every change of an item's status: one function for each event. Records are immutable.
-
 /**
  * Minimum time between two pushes of one document, in ms. Peers date documents in whole seconds and
  * clocks differ a little, so an older version of the same size could pass for the newer one.
  */
 const MIN_PUSH_GAP_MS = 3_000;
+
+/** Returns the record in a new status from `at` on. `rest` adds and overrides fields. */
+function withStatus<S extends Item['status'], V, R>(
+  before: Entry | undefined,
+  { folder, path, url, collection, version }: Destination & { readonly version: V },
+  status: S,
+  at: number,
+  note: string | undefined,
+  rest: R,
+) {
+  const history = historyWith(before, status, at, note);
+  return {
+    folder,
+    path,
+    url,
+    collection,
+    version,
+    status,
+    attempts: 0,
+    since: at,
+    history,
+    ...rest,
+  };
+}
 
 /**
  * Called when a file at rest was read. Unchanged content keeps its status. Content that the peer
@@ -212,6 +234,24 @@ export function retried(item: Exclude<Item, AwayItem>, now: number): PendingItem
     : backToPending(known, BEGINNINGS.retry, now);
 }
 
+function withoutSent<E extends Entry>({ sent: _, ...rest }: E): E {
+  return rest as E;
+}
+
+/** Returns the item as `pending` from `now` on, with fresh attempts. `rest` overrides fields. */
+function backToPending(
+  item: Item & { readonly version: Version },
+  note: string,
+  now: number,
+  rest: Partial<PendingItem> = {},
+): PendingItem {
+  return withStatus(item, item, 'pending', now, note, {
+    notBefore: now,
+    ...markedUncertain(sentOf(item)),
+    ...rest,
+  });
+}
+
 /** Called when only a change helps: of the file, of the configuration, or a person's `retry`. */
 export function quarantined(
   before: Entry | undefined,
@@ -309,48 +349,6 @@ export function skipped(
     ...sentOf(before),
     history,
   };
-}
-
-/** Returns the record in a new status from `at` on. `rest` adds and overrides fields. */
-function withStatus<S extends Item['status'], V, R>(
-  before: Entry | undefined,
-  { folder, path, url, collection, version }: Destination & { readonly version: V },
-  status: S,
-  at: number,
-  note: string | undefined,
-  rest: R,
-) {
-  const history = historyWith(before, status, at, note);
-  return {
-    folder,
-    path,
-    url,
-    collection,
-    version,
-    status,
-    attempts: 0,
-    since: at,
-    history,
-    ...rest,
-  };
-}
-
-/** Returns the item as `pending` from `now` on, with fresh attempts. `rest` overrides fields. */
-function backToPending(
-  item: Item & { readonly version: Version },
-  note: string,
-  now: number,
-  rest: Partial<PendingItem> = {},
-): PendingItem {
-  return withStatus(item, item, 'pending', now, note, {
-    notBefore: now,
-    ...markedUncertain(sentOf(item)),
-    ...rest,
-  });
-}
-
-function withoutSent<E extends Entry>({ sent: _, ...rest }: E): E {
-  return rest as E;
 }
 
 function certainlySent(entry: Entry | undefined): Sent | undefined {

@@ -1,6 +1,7 @@
 import type { ItemKey } from '../state/entries.js';
 import type { Entry, PendingItem } from '../state/entry.js';
-import { itemKeyText, maxDelayMs, type UplinkDeps } from './deps.js';
+import { delayLeftMs } from './backoff.js';
+import { itemKeyText, type UplinkDeps } from './deps.js';
 import { MAX_IN_MEMORY, ReadyQueue } from './ready-queue.js';
 
 /** Delay before an item is tried again while another item for its URL is in flight, in ms. */
@@ -14,6 +15,10 @@ export type PushLane = 'text' | 'document';
 
 export function laneOf({ version }: PendingItem): PushLane {
   return version.encoding === 'document' ? 'document' : 'text';
+}
+
+export function isDocument(item: PendingItem): boolean {
+  return laneOf(item) === 'document';
 }
 
 /**
@@ -119,9 +124,9 @@ export class Backlog {
    */
   add(item: PendingItem, waitMs = 0): void {
     const { clock, settings } = this.#deps;
-    const { folder, path, notBefore } = item;
+    const { folder, path } = item;
     if (!this.#isPresent(folder)) return;
-    const leftMs = Math.max(waitMs, Math.min(notBefore - clock.now(), maxDelayMs(settings)));
+    const leftMs = Math.max(waitMs, delayLeftMs(settings, item, clock.now()));
     const place = { folder, path };
     const key = itemKeyText(place);
     // A file may change its lane while it waits.
@@ -195,7 +200,7 @@ export class Backlog {
   }
 
   #isPresent(folder: string): boolean {
-    return this.#deps.folderState(folder) === 'there';
+    return this.#deps.folders.stateOf(folder) === 'there';
   }
 
   async *#pending(lane: PushLane): AsyncGenerator<Iterable<Entry>> {

@@ -1,16 +1,39 @@
 import { PeersyncError, systemCode } from '../lib/errors.js';
 import type { Dialect } from '../peer/dialects/dialect.js';
-import { PeerError, type PeerErrorCode } from '../peer/errors.js';
-import type { Outcome } from '../queue/options.js';
+import { PeerError } from '../peer/errors.js';
 import { type Failure, isAwayStatus, type PendingItem, type Sent } from '../state/entry.js';
 import type { UplinkDeps } from './deps.js';
 import type { Packed } from './documents.js';
+
+/** Assumed maximum difference between our clock and the peer's, in ms. */
+const MAX_CLOCK_SKEW_MS = 60_000;
 
 /** An item with the content to send. */
 export interface PreparedDocument {
   readonly item: PendingItem;
   readonly content: Extract<Packed, { kind: 'content' }>;
   readonly sent: Sent;
+}
+
+/**
+ * Completes the record of a push with its time by both clocks. Adds the last modification, in whole
+ * seconds, if the peer will keep it: peers replace a date in the future by their own time, and a
+ * date before 1970 by 1970 (measured with YaCy 1.92).
+ */
+export function dated(
+  { item, content, sent }: PreparedDocument,
+  at: number,
+  peerAt?: number,
+): Sent {
+  const lastModified = Math.floor(item.version.mtimeMs / 1000) * 1000;
+  const isKept =
+    content.type !== '' && lastModified > 0 && lastModified <= (peerAt ?? at - MAX_CLOCK_SKEW_MS);
+  return {
+    ...sent,
+    at,
+    ...(peerAt === undefined ? {} : { peerAt }),
+    ...(isKept ? { lastModified } : {}),
+  };
 }
 
 /** The result for one item of a batch. */
@@ -25,7 +48,7 @@ export type PushResult =
   /** The request with this item alone failed. */
   | { readonly kind: 'failed'; readonly failure: Failure }
   /**
-   * The peer accepted nothing, for a reason that is not the item: prepare it again. With a trouble:
+   * The peer accepted nothing, for a reason that is not the item: prepare it again. With a failure:
    * push it when the peer is back.
    */
   | { readonly kind: 'returned'; readonly failure?: Failure }
@@ -181,28 +204,3 @@ export const WRONG_DIALECT_CODES: ReadonlySet<string> = new Set([
   'PEER_REFUSED',
   'PEER_FAILED',
 ]);
-
-/**
- * Outcomes of the peer client's errors, for the queue. With any other error the peer did answer.
- */
-const OUTCOMES: Readonly<Partial<Record<PeerErrorCode, Exclude<Outcome['kind'], 'busy'>>>> = {
-  PEER_UNREACHABLE: 'unreachable',
-  PEER_TIMEOUT: 'unreachable',
-  PEER_AUTH: 'denied',
-  PEER_AUTH_WEAK: 'weak',
-  PEER_FAILED: 'failing',
-  PEER_REFUSED: 'failing',
-  PEER_ANSWER: 'failing',
-  PEER_ANSWER_TOO_LARGE: 'failing',
-  PEER_SOURCE: 'aborted',
-  PEER_ABORTED: 'aborted',
-};
-
-/** Returns what an error says about the peer, for the queue. */
-export function classify(error: unknown): Outcome {
-  if (!(error instanceof PeerError)) return { kind: 'aborted' };
-  const { code, retryAfterMs } = error;
-  if (code === 'PEER_BUSY')
-    return { kind: 'busy', ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
-  return { kind: OUTCOMES[code] ?? 'answered' };
-}

@@ -14,11 +14,11 @@ interface BlamedItem {
 }
 
 /**
- * The meaning of a failure of an item that was pushed alone.
+ * The meaning of a failed push of one item alone.
  *
- * - `tooLarge`: no other attempt can succeed.
+ * - `tooLarge`: the peer refuses its size, so another attempt would fail, too.
  * - `atFault`: the peer accepts other pushes, and not this one.
- * - `postponed`: the peer may fail for every item.
+ * - `postponed`: there is no evidence against the item. The peer may fail for every item.
  */
 export type Verdict = 'tooLarge' | 'atFault' | 'postponed';
 
@@ -27,19 +27,22 @@ export type Verdict = 'tooLarge' | 'atFault' | 'postponed';
  *
  * A pending item has one of three modes:
  *
- * - *not blamed*: it is pushed in batches with others. Every item begins so. Nothing is stored.
+ * - *not blamed*, the first mode: it is pushed in batches with others. Nothing is stored.
  * - *unanswered*: a push with it was never answered. Entered if the item was not blamed. This alone
  *   proves nothing, because in an outage no push is answered.
  * - *failed*: its push failed while it was alone. Entered from each mode, also again.
  *
  * An item that is unanswered or failed is *blamed*: it is pushed alone, so that it makes no other
- * item fail. It is not blamed any more when it was accepted, is not pending any more, or is
- * quarantined.
+ * item fail. The blame is cleared when the item is accepted or quarantined, or is not pending any
+ * more.
  *
- * A blamed item is *at fault* if other pushes succeeded between two of its failures, or between the
- * start of the push that failed first and its failure alone. Without such a push, an empty push
- * decides for two kinds of items: the only pending one, and one that has spent an attempt before.
- * If the peer accepts the empty push, the item is at fault.
+ * When an item fails alone, another push that succeeded in the meantime shows that the peer works:
+ * the item is *at fault*. The meantime begins with the previous failure of the item alone. If there
+ * is none, it begins with the batch that was split down to the item. After a push without an
+ * answer, the meantime is unknown, and there is no such evidence.
+ *
+ * Without such a push, an empty push is tried in two cases: if no other item is pending, and if the
+ * item has spent an attempt before. If the peer accepts the empty push, the item is at fault.
  */
 export class Blame {
   readonly #deps: UplinkDeps;
@@ -50,7 +53,7 @@ export class Blame {
     this.#deps = deps;
   }
 
-  /** The number of successful pushes. Must be read when a push begins. */
+  /** The number of successful pushes. The caller reads it when a batch begins. */
   get successes(): number {
     return this.#successes;
   }
@@ -81,10 +84,15 @@ export class Blame {
   /**
    * Blames an item whose push failed while it was alone, and judges the failure.
    *
-   * @param before the number of successful pushes when the push that it was first in began
+   * @param successesBefore the number of successful pushes when the batch began from which the item
+   *   was split
    */
-  async failedAlone(item: PendingItem, { code }: Failure, before: number): Promise<Verdict> {
-    const others = this.#othersSucceeded(item, before);
+  async failedAlone(
+    item: PendingItem,
+    { code }: Failure,
+    successesBefore: number,
+  ): Promise<Verdict> {
+    const others = this.#othersSucceeded(item, successesBefore);
     if (code === 'PEER_TOO_LARGE') return 'tooLarge';
     const isAtFault = others || (this.#mayProbe(item) && (await this.#acceptsEmptyPush()));
     return isAtFault ? 'atFault' : 'postponed';
@@ -93,20 +101,21 @@ export class Blame {
   /**
    * Enters the mode `failed`.
    *
-   * @returns whether other pushes succeeded since the item's last failure alone, or since `before`
+   * @returns whether other pushes succeeded since the item's previous failure alone, or since
+   *   `successesBefore` if there is none
    */
-  #othersSucceeded(item: PendingItem, before: number): boolean {
+  #othersSucceeded(item: PendingItem, successesBefore: number): boolean {
     const key = itemKeyText(item);
     const known = this.#blamed.get(key);
     const successes = this.#successes;
     if (known === undefined) {
       this.#blamed.set(key, { mode: new Modes<BlameMode>('failed', TRANSITIONS), successes });
-      return successes > before;
+      return successes > successesBefore;
     }
     known.mode.enter('failed');
     const since = known.successes;
     known.successes = successes;
-    // Without an answer to its push, nothing is known of the time before.
+    // Undefined after a push without an answer.
     return since !== undefined && successes > since;
   }
 

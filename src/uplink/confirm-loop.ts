@@ -142,7 +142,7 @@ export class ConfirmLoop implements Judge<PushedItem, Showing> {
   resume(item: AcceptedItem | PendingItem, sent: Sent): void {
     if (this.#lookUps.get(itemKeyText(item))?.subject.sentAt === sent.at) return;
     // An earlier look-up may have been dropped for lack of room after an answer without the item.
-    const mode = this.#lookUps.hasOverflowed ? 'otherwise' : 'new';
+    const mode = this.#lookUps.hasOverflowed ? 'unexpected' : 'new';
     this.#add(item, sent, { bytes: sent.size, isCanary: false, mode });
   }
 
@@ -173,7 +173,7 @@ export class ConfirmLoop implements Judge<PushedItem, Showing> {
     }: {
       readonly bytes: number;
       readonly isCanary: boolean;
-      readonly mode: 'new' | 'otherwise';
+      readonly mode: 'new' | 'unexpected';
     },
   ): void {
     const now = this.#deps.clock.now();
@@ -206,7 +206,7 @@ export class ConfirmLoop implements Judge<PushedItem, Showing> {
     if (pushed === undefined) return { kind: 'void' };
     if (answer.kind !== 'document') return { kind: 'unusable', why: answer.failure.message };
     const shown = evidenceOf(answer.doc, pushed.sent);
-    if (!shown.shown && !('isWithoutText' in shown)) return { kind: 'otherwise', why: shown.why };
+    if (!shown.shown && !('isWithoutText' in shown)) return { kind: 'unexpected', why: shown.why };
     // Measured to the time when the look-up was due: the request may have waited in the queue.
     if (subject.isCanary && mode !== 'settling') this.#timeToVisible.learn(due - subject.since);
     const { item, sent } = pushed;

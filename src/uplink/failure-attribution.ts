@@ -11,8 +11,9 @@ import {
 } from '../state/entry.js';
 import { isAcceptedWithoutPush } from '../state/history.js';
 import { failed, lost, pushAgainUnseen, quarantined, returned } from '../state/transitions.js';
+import { backoffMs } from './backoff.js';
 import type { Blame } from './blame.js';
-import { backoffMs, holdMs, isolationPolicy, stillPending, type UplinkDeps } from './deps.js';
+import { holdMs, isolationPolicy, stillPending, type UplinkDeps } from './deps.js';
 import { type Isolation, LOST, LOST_WITH_MANY, lossModeOf, timesLost } from './isolation.js';
 import type { Reaches } from './reach.js';
 
@@ -35,9 +36,10 @@ export interface FailureMachines {
 /**
  * Decides what a failure means for its item:
  *
- * - it *spends an attempt*: the item is pushed again after the backoff, and quarantined after
- *   `push.attempts` attempts. That happens to an item that the peer refused, to one that was not
- *   shown in time (pushed again without backoff), and to one that is at fault (see Blame);
+ * - it *spends an attempt*: the item is pushed again (after the backoff, unless the peer had
+ *   accepted it), and quarantined after `push.attempts` attempts. That happens to an item that the
+ *   peer refused, to one that was accepted and not shown in time, and to one that is at fault (see
+ *   Blame);
  * - it is *postponed* if the peer is failing: pushed again after the backoff, and no attempt is
  *   spent;
  * - it is *lost* if the peer loses documents together: pushed again apart from others (see
@@ -71,15 +73,15 @@ export class FailureAttribution {
    * Handles the failure of a push with this item alone: spends an attempt if the item is at fault,
    * else postpones it.
    *
-   * @param before the number of successful pushes when the push that it was first in began
+   * @param successesBefore as in Blame
    */
   async failedAlone(
     item: PendingItem,
     failure: Failure,
-    before = this.#blame.successes,
+    successesBefore = this.#blame.successes,
   ): Promise<void> {
     const { clock, settings, state } = this.#deps;
-    const verdict = await this.#blame.failedAlone(item, failure, before);
+    const verdict = await this.#blame.failedAlone(item, failure, successesBefore);
     const current = stillPending(state.get(item.folder, item.path), item);
     if (current === undefined) return;
     if (verdict === 'tooLarge') this.quarantine(current, failure);

@@ -2,7 +2,8 @@ import { Modes, type Transitions } from '../lib/modes.js';
 import type { ItemKey } from '../state/entries.js';
 import type { AcceptedItem, Failure, PendingItem } from '../state/entry.js';
 import { beginningOf } from '../state/history.js';
-import { holdMs, isolationPolicy, itemKeyText, maxDelayMs, type UplinkDeps } from './deps.js';
+import { delayLeftMs } from './backoff.js';
+import { holdMs, isolationPolicy, itemKeyText, type UplinkDeps } from './deps.js';
 
 /** The failure of an item that the peer accepted and lost. */
 export const LOST: Failure = {
@@ -30,7 +31,7 @@ const ROUND_TRANSITIONS: Transitions<RoundMode> = {
   yielding: ['ready', 'quiet'],
 };
 
-/** The policy if the peer turned out to be of another kind, which loses no documents together. */
+/** The shares if the dialect has changed to one that loses no documents together. */
 const NO_QUIET = { quietShare: 0, roundShare: 0 };
 
 interface WaitingItem {
@@ -38,7 +39,7 @@ interface WaitingItem {
   readonly mode: Exclude<LossMode, 'notLost'>;
 }
 
-/** Returns how often the peer lost this version: the first time with others, later alone. */
+/** Returns how often the peer lost this version: the first time with others, then alone. */
 export function timesLost({ history }: PendingItem | AcceptedItem): number {
   const present = history.slice(beginningOf(history) + 1);
   return present.filter(({ note }) => note === LOST.message).length;
@@ -54,33 +55,36 @@ export function lossModeOf(item: PendingItem | AcceptedItem): LossMode {
 /**
  * Finds the document that keeps others out of the index, if the peer loses documents together.
  *
- * Such a peer indexes documents in groups. One document that the index refuses loses its whole
- * group, though the peer accepted every document in it. An item that was accepted and is not shown
+ * Such a peer indexes documents in groups. If the index refuses one document, its whole group is
+ * lost, although the peer accepted every document in it. An item that was accepted and is not shown
  * is pushed again in a group of its own: no other push is under way, the peer answers only when it
  * has indexed the item (`synchronous`, see Uplink), and then it commits its index, which ends the
- * group.
+ * group. Where a commit does not succeed, time has to separate the groups. That time is measured in
+ * *holds*: for one hold after a push, the peer may still take back what it shows.
  *
  * The version of an *item* has one of three modes. They follow from the history of the item, so
  * they survive a restart. A new version begins as not lost.
  *
  * - *not lost*: it is pushed in batches with others, and is not here.
  * - *lost*: it was lost with others. It waits for a round, in which it is pushed apart from them.
- * - *lost alone*: it was lost when it was pushed apart. It waits for a round of its own, with the
- *   whole hold as quiet time before and after its push. If it is lost again, the item is at fault,
- *   and FailureAttribution quarantines it.
+ * - *lost alone*: it was lost again when it was pushed apart. It waits for a round of its own, with
+ *   a whole hold without another push before and after its push. If it is lost once more, the item
+ *   is at fault, and FailureAttribution quarantines it.
  *
  * A *round* pushes waiting items one after the other. It has one of four modes:
  *
  * - *ready*: no round is under way, and one may begin. Entered at the start, and from yielding when
  *   one hold is over.
- * - *quiet*: the round waits until the last push is long enough ago. Entered when a round begins,
- *   and after each push of the round.
+ * - *quiet*: the round waits until the last push is long enough ago: `quietShare` of the hold, or
+ *   no time at all if the peer has committed its index since. Entered when a round begins, and
+ *   after each push of the round.
  * - *pushing*: one item is being pushed. Entered from quiet.
- * - *yielding*: a round is over, and other items that are due go first. Entered from quiet when the
- *   round has lasted its share of the hold, has pushed an item that was lost alone, or has nothing
- *   to push. A round may begin if no other item is due.
+ * - *yielding*: a round is over, and other items that are due go first, for one hold. Entered from
+ *   quiet when the round has lasted its share of the hold (`roundShare`), has pushed an item that
+ *   was lost alone, or has nothing more to push. If no other item is due, the next round may begin
+ *   at once.
  *
- * The policy of the dialect (IsolationPolicy) says how long these times are.
+ * The shares are in the policy of the dialect (IsolationPolicy).
  */
 export class Isolation {
   readonly #deps: UplinkDeps;
@@ -150,7 +154,7 @@ export class Isolation {
     return false;
   }
 
-  /** Yields the lost items that are due, whether they are read or not. */
+  /** Yields the lost items that are due, whether they are prefetched or not. */
   *pushable(): Iterable<PendingItem> {
     for (const { place } of this.#waiting.values()) {
       const item = this.#dueItemAt(place);
@@ -174,10 +178,10 @@ export class Isolation {
     for (const { place, mode } of this.#inTurn()) {
       const isAlone = mode === 'lostAlone';
       if (!isFirst && (isAlone || clock.now() > end)) break;
-      if (this.#pushableAt(place) === undefined) continue;
+      if (this.#prefetchedItemAt(place) === undefined) continue;
       await this.#waitForQuiet(isAlone ? hold : isFirst ? quietMs : 0, signal);
       if (signal.aborted) break;
-      const item = this.#pushableAt(place);
+      const item = this.#prefetchedItemAt(place);
       if (item === undefined) continue;
       isFirst = false;
       this.forget(place);
@@ -190,7 +194,7 @@ export class Isolation {
     this.#round.enter('yielding');
   }
 
-  /** Returns the waiting items: those that share a round first. */
+  /** Returns the waiting items: first those that share a round, then those that need their own. */
   #inTurn(): readonly WaitingItem[] {
     const rank = ({ mode }: WaitingItem) => Number(mode === 'lostAlone');
     return [...this.#waiting.values()].sort((a, b) => rank(a) - rank(b));
@@ -203,11 +207,11 @@ export class Isolation {
   }
 
   #isPresent({ folder }: ItemKey): boolean {
-    return this.#deps.folderState(folder) === 'there';
+    return this.#deps.folders.stateOf(folder) === 'there';
   }
 
-  /** Returns the waiting item, if it is due and read. */
-  #pushableAt(place: ItemKey): PendingItem | undefined {
+  /** Returns the waiting item, if it is due and prefetched. */
+  #prefetchedItemAt(place: ItemKey): PendingItem | undefined {
     const item = this.#dueItemAt(place);
     return item !== undefined && this.isPrefetched(item) ? item : undefined;
   }
@@ -215,10 +219,9 @@ export class Isolation {
   /** Returns the waiting item, if it is due. */
   #dueItemAt(place: ItemKey): PendingItem | undefined {
     if (!this.#waiting.has(itemKeyText(place)) || !this.#isPresent(place)) return undefined;
-    const item = this.#deps.state.get(place.folder, place.path);
-    const isReady = item?.status === 'pending' && item.inFlight === undefined;
-    if (!isReady) return undefined;
-    const leftMs = item.notBefore - this.#deps.clock.now();
-    return leftMs <= 0 || leftMs > maxDelayMs(this.#deps.settings) ? item : undefined;
+    const { clock, settings, state } = this.#deps;
+    const item = state.get(place.folder, place.path);
+    if (item?.status !== 'pending' || item.inFlight !== undefined) return undefined;
+    return delayLeftMs(settings, item, clock.now()) === 0 ? item : undefined;
   }
 }

@@ -3,7 +3,7 @@ import { HealthCheck } from '../lib/health.js';
 import type { Peerdoc } from '../peer/peerdoc.js';
 import type { Entry } from '../state/entry.js';
 import { Background, holdMs, type UplinkDeps } from './deps.js';
-import { type Answer, applyAnswer, type Judge, type LookUp, type LookUpPlace } from './look-up.js';
+import { type Answer, applyAnswer, type Judge, type LookUp, type LookUpOwner } from './look-up.js';
 import { ReadyQueue } from './ready-queue.js';
 
 /**
@@ -16,7 +16,7 @@ const MAX_URL_CHARACTERS = 8_000;
 export interface LookUpLoopOptions {
   /** Name of the health check. */
   readonly name: string;
-  /** The work that is not done while the loop stands still, as in HealthCheck. */
+  /** The work that is not done while the loop does not progress, as in HealthCheck. */
   readonly what: string;
   /** Maximum number of due look-ups in memory, and of later ones. */
   readonly maxInMemory: number;
@@ -32,22 +32,25 @@ export interface LookUpLoopOptions {
 }
 
 /**
- * Looks documents up when they are due, and has each answer judged.
+ * Looks documents up when they are due, and passes each answer to the judge. A look-up is
  *
- * A look-up is *waiting* for its time, or for room in the queue (lane `confirm`). It is *under way*
- * from its request until the judge has decided about the answer. Then it waits again, or has ended
- * (see LookUp). `add` and `delete` void the answer of a look-up under way.
+ * - *waiting*: for its time, or for room in the queue (lane `confirm`). The look-up that has been
+ *   due for longest goes first.
+ * - *under way*: from its request until the judge has decided about the answer. Then it waits
+ *   again, or has ended (see LookUp). If `add` or `delete` is called with its key, the answer is
+ *   ignored.
  *
  * The embedded peer is asked for several documents in one request; each gets its own answer.
  *
- * A failed look-up is the failure of the peer, unless the peer answered others since the previous
- * failed look-up of the same document.
+ * If a look-up fails, the failure concerns its document (`documentFailed`) if the peer answered
+ * other requests since the previous failure of the same document. Otherwise it concerns the peer
+ * (`peerFailed`).
  *
- * The look-up that has been due for longest goes first. Memory is bounded (see ReadyQueue): entries
- * beyond the limit wait in the state. A look-up that settles is kept beyond the limit, because it
- * is soon done, and because its mode is not in the state.
+ * Memory is bounded (see ReadyQueue): look-ups beyond the limit are dropped, and found again by a
+ * pass over the state. One in the mode `settling` is never dropped, because that mode is not in the
+ * state. Such a look-up soon ends.
  */
-export class LookUpLoop<Subject, Evidence> implements LookUpPlace<Subject> {
+export class LookUpLoop<Subject, Evidence> implements LookUpOwner<Subject> {
   readonly health: HealthCheck;
   readonly #deps: UplinkDeps;
   readonly #judge: Judge<Subject, Evidence>;
@@ -108,7 +111,7 @@ export class LookUpLoop<Subject, Evidence> implements LookUpPlace<Subject> {
     this.#work.notify();
   }
 
-  /** Called when pushes may have ended, for which due look-ups wait. */
+  /** Called when pushes may have ended: due look-ups wait for that. */
   notify(): void {
     this.#work.notify();
   }
@@ -211,7 +214,7 @@ export class LookUpLoop<Subject, Evidence> implements LookUpPlace<Subject> {
     return this.#isUnderWay(look) && this.#underWay.delete(look.key);
   }
 
-  /** Whether this look-up was not replaced or deleted since it was taken. */
+  /** Whether this look-up is under way, and was not replaced or deleted since. */
   #isUnderWay(look: LookUp<Subject>): boolean {
     return this.#underWay.get(look.key) === look;
   }

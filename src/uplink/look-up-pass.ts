@@ -1,7 +1,7 @@
 import { PeersyncError } from '../lib/errors.js';
-import { classify } from './batch-sender.js';
-import type { UplinkDeps } from './deps.js';
-import { type Answer, applyAnswer, type Judge, type LookUp, type LookUpPlace } from './look-up.js';
+import type { Deps } from './deps.js';
+import { type Answer, applyAnswer, type Judge, type LookUp, type LookUpOwner } from './look-up.js';
+import { classify } from './outcomes.js';
 
 /** Outcomes of a failed look-up that concern its document only. */
 const OUTCOMES_OF_ONE: ReadonlySet<string> = new Set(['answered', 'failing']);
@@ -16,24 +16,21 @@ export interface LookUpPassOptions {
 }
 
 /**
- * Looks up a stream of documents once each, as fast as the consumer takes the results, and has each
- * answer judged. A look-up that did not end with its first answer waits until `again` repeats it.
+ * Looks up a stream of documents once each, as fast as the consumer takes the results, and passes
+ * each answer to the judge. A look-up that did not end with its first answer waits until `again`
+ * repeats it.
  *
- * It differs from LookUpLoop in where the look-ups come from: it has no queue and takes the next
- * ones from the stream when those before have their answers. Therefore no look-up begins after the
- * consumer has ended the iteration, or after the stop.
+ * Unlike LookUpLoop, it has no queue. It takes documents from the stream in groups, the next one
+ * when the group before has its answers. Therefore no look-up begins after the consumer has ended
+ * the iteration, or after the stop.
  */
-export class LookUpPass<Subject, Evidence> implements LookUpPlace<Subject> {
-  readonly #deps: Pick<UplinkDeps, 'clock' | 'peer' | 'queue' | 'settings'>;
+export class LookUpPass<Subject, Evidence> implements LookUpOwner<Subject> {
+  readonly #deps: Deps;
   readonly #judge: Judge<Subject, Evidence>;
   readonly #options: LookUpPassOptions;
   #waiting: LookUp<Subject>[] = [];
 
-  constructor(
-    deps: Pick<UplinkDeps, 'clock' | 'peer' | 'queue' | 'settings'>,
-    judge: Judge<Subject, Evidence>,
-    options: LookUpPassOptions,
-  ) {
+  constructor(deps: Deps, judge: Judge<Subject, Evidence>, options: LookUpPassOptions) {
     this.#deps = deps;
     this.#judge = judge;
     this.#options = options;
@@ -85,7 +82,7 @@ export class LookUpPass<Subject, Evidence> implements LookUpPlace<Subject> {
     });
   }
 
-  /** Nothing replaces a look-up of a pass. */
+  /** Returns true: a look-up of a pass is never replaced or deleted. */
   checkIn(): boolean {
     return true;
   }

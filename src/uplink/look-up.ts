@@ -5,7 +5,7 @@ import type { Peerdoc } from '../peer/peerdoc.js';
 /** Shortest interval between two look-ups of a document, in ms. */
 export const SHORTEST_INTERVAL_MS = 200;
 
-export type LookUpMode = 'new' | 'otherwise' | 'settling';
+export type LookUpMode = 'new' | 'unexpected' | 'settling';
 
 export interface LookUpOptions {
   /** Names the document in the loop. A new look-up of the same key replaces an earlier one. */
@@ -16,10 +16,10 @@ export interface LookUpOptions {
   /** Interval before the second look-up, in ms. @default 200 */
   readonly intervalMs?: number;
   /**
-   * `otherwise` if an earlier answer may have been forgotten that was not as expected.
+   * `unexpected` if the peer may have given an answer before that was not as expected.
    * @default `new`
    */
-  readonly mode?: 'new' | 'otherwise';
+  readonly mode?: 'new' | 'unexpected';
   /**
    * Whether it may be dropped if there is no room in memory, because a pass over the state finds it
    * again. @default false
@@ -28,23 +28,23 @@ export interface LookUpOptions {
 }
 
 /**
- * One wait until the peer shows a document as expected. The judge defines what is expected: the
- * version that was pushed, or no document any more after a removal.
+ * One document that is looked up, again and again, until the peer shows it as expected. The judge
+ * defines what is expected: the version that was pushed, or no document any more after a removal.
  *
  * A peer may take back what it shows: YaCy does so for up to 18 s after it indexed a document. For
  * that time after a request, the *hold*, no answer proves anything. Therefore no look-up begins
  * before `due`, and `due` is never within a hold. The mode decides whether an expected answer
- * *counts*, which ends the wait:
+ * *counts*, which ends the look-ups of this document:
  *
- * - `new`: the peer never gave another answer. An expected answer counts.
- * - `otherwise`: the last usable answer was not as expected. An expected answer does not count: it
- *   leads to `settling`.
+ * - `new`: no answer was unexpected so far. An expected answer counts.
+ * - `unexpected`: the last usable answer was not as expected. The next expected answer does not
+ *   count, and leads to `settling`.
  * - `settling`: the last usable answer was as expected, and another hold has to pass. If the next
- *   one is as expected too, it counts.
+ *   usable answer is as expected too, it counts.
  *
- * An expected answer leads to `settling` from each mode if the document itself shows that the peer
- * indexed it within the hold. An answer that is not as expected leads to `otherwise` from each
- * mode. An unusable answer changes no mode.
+ * There are two rules for all modes. An expected answer leads to `settling` if the dates of the
+ * document show that the peer may still take it back. An answer that is not as expected leads to
+ * `unexpected`. An unusable answer changes no mode.
  */
 export class LookUp<Subject> {
   readonly key: string;
@@ -78,7 +78,7 @@ export class LookUp<Subject> {
     return this.#mode;
   }
 
-  /** Returns the time since which all usable answers were as expected. */
+  /** Returns the time since which all usable answers were as expected; else `now`. */
   expectedSince(now: number): number {
     return this.#mode === 'settling' ? this.#modeSince : now;
   }
@@ -90,7 +90,7 @@ export class LookUp<Subject> {
    * @returns whether the answer counts
    */
   expected(now: number, holdMs: number, provisionalMs: number): boolean {
-    const waitMs = Math.max(this.#mode === 'otherwise' ? holdMs : 0, provisionalMs);
+    const waitMs = Math.max(this.#mode === 'unexpected' ? holdMs : 0, provisionalMs);
     if (waitMs === 0) return true;
     this.due = now + waitMs;
     this.#enter('settling', this.expectedSince(now));
@@ -98,8 +98,8 @@ export class LookUp<Subject> {
   }
 
   /** Applies an answer that is not as expected. */
-  otherwise(now: number): void {
-    if (this.#mode !== 'otherwise') this.#enter('otherwise', now);
+  unexpected(now: number): void {
+    if (this.#mode !== 'unexpected') this.#enter('unexpected', now);
   }
 
   /** Schedules the next look-up after the interval, which doubles. */
@@ -126,18 +126,18 @@ export type Answer =
 export type Verdict<Evidence> =
   /** `provisionalMs`: see `LookUp.expected`. @default 0 */
   | { readonly kind: 'expected'; readonly evidence: Evidence; readonly provisionalMs?: number }
-  | { readonly kind: 'otherwise'; readonly why: string }
+  | { readonly kind: 'unexpected'; readonly why: string }
   | { readonly kind: 'unusable'; readonly why: string }
-  /** Nobody waits for the document any more. */
+  /** The document needs no look-up any more. */
   | { readonly kind: 'void' };
 
 /** When a document is looked up again; `later` is after the interval. */
 export type Again = 'later' | 'atOnce' | 'never';
 
 /**
- * Decides about the answers for one kind of look-up, and acts on them. The look-up has ended, or
- * waits again, before the judge acts: a change of the state may begin another one for the same
- * document.
+ * Judges the answers for one kind of look-up, and acts on them. `settled` and `unsettled` act: they
+ * are called when the look-up has ended, or waits again. They may change the state, which may begin
+ * another look-up of the same document.
  */
 export interface Judge<Subject, Evidence> {
   /** Reads an answer, and leaves the state as it is. */
@@ -145,22 +145,22 @@ export interface Judge<Subject, Evidence> {
   /** Called right after `judge` for an expected answer that counts, which ended the look-up. */
   settled(look: LookUp<Subject>, evidence: Evidence): Promise<void>;
   /**
-   * Decides whether the document is looked up again after an answer that is not as expected, or
-   * unusable. Leaves the state as it is.
+   * Decides when the document is looked up again after an answer that is unexpected or unusable.
+   * Leaves the state as it is.
    */
   whenAgain(look: LookUp<Subject>, answer: Answer): Promise<Again>;
   /** Called after the decision of `whenAgain`. */
   unsettled(look: LookUp<Subject>, answer: Answer, again: Again): Promise<void>;
 }
 
-/** The place where look-ups are under way and wait. */
-export interface LookUpPlace<Subject> {
+/** The loop or the pass that look-ups belong to: those under way, and those that wait. */
+export interface LookUpOwner<Subject> {
   /**
-   * Ends the time under way of a look-up.
+   * Called when the answer to a look-up is decided: it is not under way any more.
    * @returns false if the look-up was replaced or deleted meanwhile
    */
   checkIn(look: LookUp<Subject>): boolean;
-  /** Has a look-up made again when it is due. */
+  /** Makes a look-up again when it is due. */
   wait(look: LookUp<Subject>): void;
 }
 
@@ -170,33 +170,33 @@ export interface LookUpTerms {
   readonly maxIntervalMs: number;
 }
 
-/** Has the answer to a look-up under way judged, and applies the verdict. */
+/** Passes the answer to a look-up under way to the judge, and applies the verdict. */
 export async function applyAnswer<Subject, Evidence>(
   look: LookUp<Subject>,
   answer: Answer,
   judge: Judge<Subject, Evidence>,
-  place: LookUpPlace<Subject>,
+  owner: LookUpOwner<Subject>,
   { clock, holdMs, maxIntervalMs }: LookUpTerms,
 ): Promise<void> {
   const now = clock.now();
   const verdict = judge.judge(look, answer);
   if (verdict.kind === 'void') {
-    place.checkIn(look);
+    owner.checkIn(look);
     return;
   }
   if (verdict.kind === 'expected') {
-    place.checkIn(look);
+    owner.checkIn(look);
     if (look.expected(now, holdMs, verdict.provisionalMs ?? 0))
       await judge.settled(look, verdict.evidence);
-    else place.wait(look);
+    else owner.wait(look);
     return;
   }
-  if (verdict.kind === 'otherwise') look.otherwise(now);
+  if (verdict.kind === 'unexpected') look.unexpected(now);
   look.lastAnswer = verdict.why;
   const again = await judge.whenAgain(look, answer);
-  if (!place.checkIn(look)) return;
+  if (!owner.checkIn(look)) return;
   if (again === 'atOnce') look.due = clock.now();
   else if (again === 'later') look.postpone(now, maxIntervalMs);
-  if (again !== 'never') place.wait(look);
+  if (again !== 'never') owner.wait(look);
   await judge.unsettled(look, answer, again);
 }

@@ -85,7 +85,9 @@ export class RemovalLookUps<Removal extends ItemKey>
   }
 
   foldersChanged(): void {
-    this.#lookUps.deleteAll(({ removal }) => this.#deps.folderState(removal.folder) === 'missing');
+    this.#lookUps.deleteAll(
+      ({ removal }) => this.#deps.folders.stateOf(removal.folder) === 'missing',
+    );
     this.#lookUps.startOver();
   }
 
@@ -107,7 +109,7 @@ export class RemovalLookUps<Removal extends ItemKey>
   resume(removal: Removal, item: RemovingItem, requestedAt: number): void {
     // A time in the future comes from an earlier run whose clock was wrong.
     const due = Math.min(this.#deps.clock.now(), requestedAt) + holdMs(this.#deps);
-    const mode = this.#lookUps.hasOverflowed ? 'otherwise' : 'new';
+    const mode = this.#lookUps.hasOverflowed ? 'unexpected' : 'new';
     this.#add({ removal, isAccepted: false }, item, due, mode);
   }
 
@@ -115,7 +117,7 @@ export class RemovalLookUps<Removal extends ItemKey>
     subject: Requested<Removal>,
     { url }: RemovingItem,
     due: number,
-    mode: 'new' | 'otherwise',
+    mode: 'new' | 'unexpected',
   ): void {
     const key = itemKeyText(subject.removal);
     this.#lookUps.add(new LookUp(subject, { key, url, due, mode, isEvictable: true }));
@@ -129,7 +131,7 @@ export class RemovalLookUps<Removal extends ItemKey>
     if (dialect === undefined) return { kind: 'unusable', why: 'the kind of peer is not known' };
     return dialect.isRemoved(answer.doc)
       ? { kind: 'expected', evidence: item }
-      : { kind: 'otherwise', why: 'the peer still shows the document' };
+      : { kind: 'unexpected', why: 'the peer still shows the document' };
   }
 
   #requestedItem({ folder, path }: ItemKey): RemovingItem | undefined {

@@ -1,9 +1,9 @@
 import { joinPath } from '../lib/file.js';
-import { nextTurn } from '../lib/slices.js';
+import { inSlices, nextTurn, Pace } from '../lib/slices.js';
 import { isMissing } from '../state/entry.js';
 import type { FolderDeps } from './folder-deps.js';
 import { entriesOf, isAbsence, type Listing } from './lister.js';
-import { inSlices, type PathLookup, SLICE, type Step } from './path-lookup.js';
+import { ENTRIES_PER_SLICE, type PathLookup, type Step } from './path-lookup.js';
 import type { FoundBy, Reconciler } from './reconciler.js';
 import { failures } from './rules/failures.js';
 
@@ -64,6 +64,7 @@ export class DirectoryComparison {
     const listed = this.#reportFailed(listing, directory);
     const toLookUp: string[] = [];
     const steps: Step[] = [];
+    const pace = new Pace(ENTRIES_PER_SLICE);
     for (const { kind, name, stat } of entriesOf(listing)) {
       const path = joinPath(directory, name);
       listed.add(name);
@@ -74,7 +75,7 @@ export class DirectoryComparison {
       else if (kind === 'directory' && state.entries.line(folder.name, path) === undefined)
         steps.push(...(await this.lookup.directory(path, reached)));
       else toLookUp.push(name);
-      if (listed.size % SLICE !== 0) continue;
+      if (!pace.step()) continue;
       scanHealth.progress();
       await nextTurn();
       await hashQueue.room();
@@ -104,10 +105,10 @@ export class DirectoryComparison {
     isWanted: (name: string) => boolean,
   ): Promise<readonly Step[]> {
     const steps: Step[] = [];
-    await inSlices(names, async (slice) => {
+    for await (const slice of inSlices(names, ENTRIES_PER_SLICE)) {
       const paths = slice.filter(isWanted).map((name) => joinPath(directory, name));
       steps.push(...(await this.lookup.lookUp(paths, reached)));
-    });
+    }
     return steps;
   }
 }

@@ -168,16 +168,16 @@ export class Reconciler {
       this.#reopen(path);
       return false;
     }
-    const isAccepted = this.deps.accepts(before.version.encoding) === undefined;
+    const isAccepted = this.deps.peer.refusalOf(before.version.encoding) === undefined;
     return isAccepted && before.url === taken.url && before.collection === taken.collection;
   }
 
   /** Whether the reason for which an unchanged file was skipped still applies. */
   #isStillKeptOut({ code, message }: Failure): boolean {
-    const { accepts, folder } = this.deps;
+    const { folder, peer } = this.deps;
     if (code === PRIVATE_KEY) return folder.ignoreDefaults;
     if (code === NO_WORDS) return true;
-    return ENCODINGS.some((encoding) => accepts(encoding)?.message === message);
+    return ENCODINGS.some((encoding) => peer.refusalOf(encoding)?.message === message);
   }
 
   /** Reads a file that is not being read already. If it is, another look follows. */
@@ -229,9 +229,9 @@ export class Reconciler {
     taken: Taken,
     notBefore: number,
   ): void {
-    const { accepts, folder } = this.deps;
+    const { folder, peer } = this.deps;
     const isSecret = holdsPrivateKey && folder.ignoreDefaults;
-    const refusal = isSecret ? failures.privateKey(folder.name) : accepts(version.encoding);
+    const refusal = isSecret ? failures.privateKey(folder.name) : peer.refusalOf(version.encoding);
     if (refusal !== undefined) {
       this.#exclusions.skip(path, version, refusal);
       return;

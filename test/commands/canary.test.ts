@@ -14,7 +14,7 @@ import { DIALECTS } from '../../src/peer/dialects/dialects.js';
 import { yacyAddresses } from '../../src/peer/dialects/yacy-addresses.js';
 import { PeerError } from '../../src/peer/errors.js';
 import type { Peerdoc } from '../../src/peer/peerdoc.js';
-import { packDocument } from '../../src/uplink/documents.js';
+import { packDocument } from '../../src/uplink/document-text.js';
 
 const { yacy, standard } = DIALECTS;
 const BASE = 'https://files.example.org/canary/';

@@ -49,7 +49,7 @@ it('a peer that had Digest gets no plain-text password after a restart, unless a
   const checked = await site.run('check');
   expect(checked).toMatchObject({
     code: 1,
-    stdout: expect.stringMatching(/^FAILED {3}access: .*asks for Basic/m),
+    stdout: expect.stringMatching(/^FAILED {2}access: .*asks for Basic/m),
   });
   expect((await site.run('table', 'list')).stderr).toContain('asks for Basic');
   expect(came.join()).not.toContain('Basic');
@@ -78,7 +78,7 @@ it('Basic over http to another machine needs peer.auth.allowBasic, which a reloa
     'it is logged',
   );
   expect((await site.run('check')).stdout).toMatch(
-    /^FAILED {3}access: .*in plain text[\s\S]*allowBasic/m,
+    /^FAILED {2}access: .*in plain text[\s\S]*allowBasic/m,
   );
   expect(came).toEqual([]);
   site.configure({ peer: site.section({ url, auth: { ...auth, allowBasic: true } }) });

@@ -15,11 +15,11 @@ import {
 import { dirname, join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
+import { EDITABLE_FORMATS } from '../../src/config/table-formats.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { rowsOf, type TwoWayWorld, twoWayWorld } from './two-way-world.js';
 
 const TWO = rowsOf('k1 a=1 b=2; k2 a=3 b=4');
-const FORMATS = ['csv', 'json', 'ndjson'] as const;
 
 /**
  * Columns: the title, the script (see `TwoWayWorld.play`), the writes to the peer, the conflicts,
@@ -123,7 +123,7 @@ describe('a two-way table', () => {
     ]);
   });
 
-  it.each(FORMATS)('is edited as %s with any line ends', async (format) => {
+  it.each(EDITABLE_FORMATS)('is edited as %s with any line ends', async (format) => {
     const world = await twoWayWorld(
       { k1: { a: 'before "x", ü' }, k2: { a: 'line\nbreak' } },
       { format },
@@ -146,7 +146,7 @@ describe('a two-way table', () => {
     expect(world.text()).toBe('pk,a\r\nk1,1\r\n');
   });
 
-  it.each(FORMATS)(
+  it.each(EDITABLE_FORMATS)(
     'is a file as %s that rows can be added to if it has no rows',
     async (format) => {
       const world = await twoWayWorld({}, { format });

@@ -9,10 +9,12 @@ import { gone, read } from '../../src/state/transitions.js';
 import type {
   DialectSource,
   FolderState,
+  Readers,
   UplinkDeps,
   UplinkSettings,
 } from '../../src/uplink/deps.js';
-import { type Packed, pack, packDocument } from '../../src/uplink/documents.js';
+import { packDocument } from '../../src/uplink/document-text.js';
+import { type Packed, pack } from '../../src/uplink/documents.js';
 import { Uplink } from '../../src/uplink/uplink.js';
 import { type BaseOptions, BaseWorld } from './base-world.js';
 import { FakePeer } from './fake-peer.js';
@@ -73,8 +75,8 @@ export class UplinkWorld extends BaseWorld<FakePeer> {
   beforePack: () => unknown = () => {};
   /** The result of reading a batch; undefined for the real one. */
   packResult: readonly Packed[] | undefined;
-  packDocument: UplinkDeps['packDocument'] = packDocument;
-  readersFailure: UplinkDeps['readersFailure'];
+  packDocument: Readers['packDocument'] = packDocument;
+  readersFailure: (() => Readers['failure']) | undefined;
   /** Whether documents travel as text to every peer. */
   extracts = false;
   /** The time to visible that an earlier run learned, in ms. */
@@ -129,25 +131,36 @@ export class UplinkWorld extends BaseWorld<FakePeer> {
       peer,
       embeddedPeer: onLookUps && { peerdocs },
       dialect: this.dialect,
-      packDocument: (...order) => this.packDocument(...order),
-      readersFailure: () => this.readersFailure?.(),
-      linksWithin: () => undefined,
-      extracts: () => this.extracts,
-      pack: async (order) => {
-        await this.beforePack();
-        return this.packResult ?? pack(order);
-      },
+      readers: this.#readers(),
       clock,
       log,
       settings,
       ...(maxInMemory === undefined ? {} : { maxInMemory }),
-      pathOf: (item) => (this.isConfigured(item) ? this.fileOf(item) : undefined),
-      folderState: (folder) => this.folderState(folder),
-      recheck: ({ path }) => void this.rechecked.push(path),
+      folders: {
+        stateOf: (folder) => this.folderState(folder),
+        pathOf: (item) => (this.isConfigured(item) ? this.fileOf(item) : undefined),
+        linksWithin: () => undefined,
+        extracts: () => this.extracts,
+        recheck: ({ path }) => void this.rechecked.push(path),
+      },
     });
     this.uplink.start((error) => {
       this.failure = error;
     });
+  }
+
+  #readers(): Readers {
+    const failure = () => this.readersFailure?.();
+    return {
+      pack: async (order) => {
+        await this.beforePack();
+        return this.packResult ?? pack(order);
+      },
+      packDocument: (...order) => this.packDocument(...order),
+      get failure() {
+        return failure();
+      },
+    };
   }
 
   protected override stopPart(): Promise<void> {

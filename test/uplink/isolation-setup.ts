@@ -74,7 +74,7 @@ export class IsolationSetup {
       dialect,
       settings,
       log: silentLogger,
-      folderState: () => this.folderState,
+      folders: { stateOf: () => this.folderState },
     };
     this.#deps = deps as unknown as UplinkDeps;
     this.isolation = new Isolation(this.#deps);

@@ -34,7 +34,7 @@ class TitleJudge implements Judge<string, string> {
     const { title = '' } = answer.doc ?? {};
     this.titles.push(`${look.subject}: ${title}`);
     return title === 'other'
-      ? { kind: 'otherwise', why: 'the peer shows another one' }
+      ? { kind: 'unexpected', why: 'the peer shows another one' }
       : { kind: 'expected', evidence: title, provisionalMs: this.provisionalMs };
   }
 
@@ -132,7 +132,7 @@ class LookUpSetup {
     this.#stopping.abort();
   }
 
-  look(key: string, dueInMs = 0, mode: 'new' | 'otherwise' = 'new'): LookUp<string> {
+  look(key: string, dueInMs = 0, mode: 'new' | 'unexpected' = 'new'): LookUp<string> {
     const url = `https://x.example/${key}`;
     return new LookUp(key, { key, url, due: this.clock.now() + dueInMs, mode });
   }
@@ -171,7 +171,7 @@ describe('a look-up', () => {
 
   it.each([
     ['its answer was otherwise', 'new', ['other'], 200 + HOLD_MS],
-    ['an earlier answer may have been otherwise', 'otherwise', [], HOLD_MS],
+    ['an earlier answer may have been otherwise', 'unexpected', [], HOLD_MS],
   ] as const)(
     'counts only when the answer is the same another hold later, after %s',
     async (_, mode, before, settledAt) => {
@@ -190,9 +190,9 @@ describe('a look-up', () => {
   it('settles anew if the answer is otherwise at the end of the hold', async () => {
     const setup = new LookUpSetup().start();
     setup.answer = (_, times) => (times === 2 ? 'other' : 'expected');
-    setup.loop.add(setup.look('a', 0, 'otherwise'));
+    setup.loop.add(setup.look('a', 0, 'unexpected'));
     await setup.clock.advance(HOLD_MS);
-    expect(setup.loop.get('a')?.mode).toBe('otherwise');
+    expect(setup.loop.get('a')?.mode).toBe('unexpected');
     await setup.clock.advance(60_000);
     expect(setup.settledAt('a')).toBe(HOLD_MS + 200 + HOLD_MS);
   });
@@ -208,7 +208,7 @@ describe('a look-up', () => {
     expect(setup.settledAt('a')).toBe(3_000);
   });
 
-  it.each(['new', 'otherwise'] as const)(
+  it.each(['new', 'unexpected'] as const)(
     'that fails is repeated, and changes nothing about the hold in mode %s',
     async (mode) => {
       const setup = new LookUpSetup().start();
@@ -311,11 +311,11 @@ describe('the look-up loop', () => {
 
   it('drops evictable look-ups beyond its limit, but not one that settles', async () => {
     const setup = new LookUpSetup({ maxInMemory: 2 }).start();
-    const evictable = (key: string, dueInMs: number, mode: 'new' | 'otherwise' = 'new') => {
+    const evictable = (key: string, dueInMs: number, mode: 'new' | 'unexpected' = 'new') => {
       const due = setup.clock.now() + dueInMs;
       return new LookUp(key, { key, url: key, due, mode, isEvictable: true });
     };
-    setup.loop.add(evictable('a', 0, 'otherwise'));
+    setup.loop.add(evictable('a', 0, 'unexpected'));
     for (const key of ['b', 'c', 'd']) setup.loop.add(evictable(key, 60_000));
     await setup.clock.advance(0);
     const kept = ['a', 'b', 'c', 'd'].filter((key) => setup.loop.get(key) !== undefined);
@@ -349,7 +349,7 @@ describe('a pass of look-ups', () => {
   }
 
   async function* looksOf(setup: LookUpSetup, count: number) {
-    for (let i = 0; i < count; i += 1) yield setup.look(`f${i}`, 0, 'otherwise');
+    for (let i = 0; i < count; i += 1) yield setup.look(`f${i}`, 0, 'unexpected');
   }
 
   it('takes the next look-ups only when the consumer wants their results', async () => {

@@ -1,7 +1,7 @@
 import { type Clock, systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import type { Peerdoc } from '../../src/peer/peerdoc.js';
-import type { VerifyDeps } from '../../src/uplink/verify.js';
+import type { Deps } from '../../src/uplink/deps.js';
 import type { UplinkWorld } from '../support/uplink-world.js';
 
 export type LookUpFunction = (url: string) => Promise<Peerdoc | undefined>;
@@ -19,7 +19,7 @@ export function verifyDeps(
   w: UplinkWorld,
   lookUp: LookUpFunction = (url) => w.peer.peerdoc({ url }),
   clock = impatient,
-): VerifyDeps {
+): Deps {
   return {
     state: w.state,
     queue: {
@@ -31,5 +31,5 @@ export function verifyDeps(
     settings: w.settings,
     clock,
     log: silentLogger,
-  } as unknown as VerifyDeps;
+  } as unknown as Deps;
 }

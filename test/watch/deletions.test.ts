@@ -4,7 +4,7 @@ import { type Entry, keptOutFor } from '../../src/state/entry.js';
 import { gone, removed } from '../../src/state/transitions.js';
 import { approveDeletes, massDeletion } from '../../src/watch/mass-deletions.js';
 import { until } from '../support/wait.js';
-import { folderOf, Inbox, listHere, send } from './inbox.js';
+import { folderOf, Inbox, listHere, PEER, send } from './inbox.js';
 
 const many = (count: number, directory = 'd') =>
   Array.from({ length: count }, (_, i) => `${directory}/f${String(i).padStart(3, '0')}`);
@@ -50,7 +50,7 @@ describe('the document of a removed file', () => {
   it('is removed by default as soon as the peer is known to be an embedded one', async () => {
     let isEmbedded: boolean | undefined;
     const inbox = await sentInbox(['a', 'b']);
-    await inbox.start({ folder: UNSET, isEmbedded: () => isEmbedded });
+    await inbox.start({ folder: UNSET, peer: { ...PEER, isEmbedded: () => isEmbedded } });
     inbox.remove('a');
     await until(() => inbox.get('a')?.status === 'gone', 'the file is gone');
     await inbox.idle();
@@ -75,7 +75,7 @@ describe('the document of a removed file', () => {
     ['the folder keeps documents', (inbox) => inbox.start({ folder: { onDelete: 'keep' } })],
     [
       'the folder has no onDelete, and the peer is not an embedded one',
-      (inbox) => inbox.start({ folder: UNSET, isEmbedded: () => false }),
+      (inbox) => inbox.start({ folder: UNSET, peer: { ...PEER, isEmbedded: () => false } }),
     ],
     [
       'the folder has no onDelete, and the kind of peer is unknown',

@@ -17,7 +17,7 @@ import { type Clock, systemClock } from '../../src/lib/clock.js';
 import { State } from '../../src/state/state.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
-import { folderOf, gate, Inbox, SETTLE_MS } from './inbox.js';
+import { folderOf, gate, Inbox, PEER, SETTLE_MS } from './inbox.js';
 
 const HOUR = 3_600_000;
 const NOBODY = 65_534;
@@ -358,13 +358,16 @@ describe('a file is skipped', () => {
     expect(entry).toMatchObject({ status: 'skipped', failure: { code: 'NOT_TEXT' } });
     await inbox.rescan();
     expect(inbox.get('picture')).toStrictEqual(entry);
-    await inbox.start({ accepts: () => undefined });
+    await inbox.start({ peer: { ...PEER, refusalOf: () => undefined } });
     expect(inbox.get('picture')).toMatchObject({
       status: 'pending',
       version: { encoding: 'binary' },
     });
     await inbox.start({
-      accepts: (encoding) => ({ code: 'NO', message: `Not ${encoding}.`, hint: '' }),
+      peer: {
+        ...PEER,
+        refusalOf: (encoding) => ({ code: 'NO', message: `Not ${encoding}.`, hint: '' }),
+      },
     });
     expect(inbox.get('picture')).toMatchObject({
       status: 'skipped',

@@ -1,6 +1,7 @@
 import { posix } from 'node:path';
 import { unzipSync } from 'fflate';
 import { HtmlParser } from '../../lib/html-parser.js';
+import { decodedPart } from '../../lib/text.js';
 import { DocumentError, type DocumentReader, dateOf, TextCollector } from './document-reader.js';
 import { readHtml } from './html.js';
 
@@ -328,7 +329,7 @@ export const epub: DocumentReader = {
     readXml(entry(entries, root), {
       onopentag: (name, { href = '', id = '', idref = '' }) => {
         if (localName(name) === 'item')
-          pages.set(id, posix.join(posix.dirname(root), decoded(href)));
+          pages.set(id, posix.join(posix.dirname(root), decodedPart(href)));
         else if (localName(name) === 'itemref') order.push(idref);
       },
     });
@@ -344,11 +345,3 @@ export const epub: DocumentReader = {
     return { text: text.end(), ...properties(entries[root]) };
   },
 };
-
-function decoded(href: string): string {
-  try {
-    return decodeURIComponent(href);
-  } catch {
-    return href;
-  }
-}

@@ -1,13 +1,9 @@
 import { isUtf8 } from 'node:buffer';
+import type { TableFormat } from '../../config/table-formats.js';
 import { type JsonFault, OffsetFault, positionOf } from '../../lib/json.js';
 import { nextTurn } from '../../lib/slices.js';
-import { readCsvRows } from './read-csv.js';
-import { readJsonRows, readNdjsonRows } from './read-json.js';
-import type { TableText, TextRow } from './table-text.js';
-import type { TableFormat } from './write.js';
-
-/** The formats that can be edited. */
-export type EditableFormat = Exclude<TableFormat, 'xml'>;
+import { FORMATS } from './formats.js';
+import type { EditableCodec, TableText, TextRow } from './table-text.js';
 
 /** A table, or the first fault of the file. */
 export type ReadResult = { readonly table: TableText } | { readonly fault: JsonFault };
@@ -15,20 +11,21 @@ export type ReadResult = { readonly table: TableText } | { readonly fault: JsonF
 /** The characters that are parsed between two pauses: a few milliseconds of work. */
 const CHARACTERS_PER_SLICE = 2 ** 18;
 
-/** Readers yield rows, and add columns to a set that no row may name. @throws OffsetFault */
-const READERS = { csv: readCsvRows, json: readJsonRows, ndjson: readNdjsonRows };
-
 /**
  * Reads a file that a person may have edited. It is strict: the first fault ends it with a
  * position, and nothing is guessed. A row without a key is a new row.
+ *
+ * @throws TypeError for a format that cannot be edited
  */
-export async function readTable(format: EditableFormat, bytes: Uint8Array): Promise<ReadResult> {
+export async function readTable(format: TableFormat, bytes: Uint8Array): Promise<ReadResult> {
+  const { read } = FORMATS[format];
+  if (read === undefined) throw new TypeError(`A file in ${format} cannot be edited`);
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     .toString()
     .replace(/^\ufeff/, '');
   try {
     checkEncoding(bytes, text);
-    return { table: await readRows(format, text) };
+    return { table: await readRows(read, text) };
   } catch (error) {
     if (!(error instanceof OffsetFault)) throw error;
     return { fault: { ...positionOf(text, error.offset), what: error.what } };
@@ -36,14 +33,14 @@ export async function readTable(format: EditableFormat, bytes: Uint8Array): Prom
 }
 
 /** @throws OffsetFault, also for a key that is there twice */
-async function readRows(format: EditableFormat, text: string): Promise<TableText> {
+async function readRows(read: EditableCodec['read'], text: string): Promise<TableText> {
   const columns = new Set<string>();
   const rows: TextRow[] = [];
   const lines = new LineCounter(text);
   /** The line of each key. */
   const lineOfKey = new Map<string, number>();
   let pauseAt = CHARACTERS_PER_SLICE;
-  for (const { pk, cells, at, keyAt } of READERS[format](text, columns)) {
+  for (const { pk, cells, at, keyAt } of read(text, columns)) {
     const line = lines.lineOf(at);
     const before = pk === '' ? undefined : lineOfKey.get(pk);
     if (before !== undefined) {

@@ -50,7 +50,7 @@ interface PushHead {
 
 type SetLine = readonly [pk: string, cells: readonly (readonly [string, string])[]];
 
-/** The base that holds, and the pushes of interrupted runs. */
+/** The current base, and the pushes of interrupted runs since. */
 export interface SyncedState {
   readonly base: Base;
   /** The changes that were pushed, or about to be pushed, since the base was written. */
@@ -58,7 +58,7 @@ export interface SyncedState {
 }
 
 export interface LoadedBase {
-  /** Undefined if there is no base, it cannot be read, or nobody can say which of two holds. */
+  /** Undefined if there is no base, if it cannot be read, or if it is doubtful (see BaseStore). */
   readonly synced?: SyncedState;
   /** The base whose history the next base continues. */
   readonly previous?: Base;
@@ -67,17 +67,17 @@ export interface LoadedBase {
 /**
  * Keeps the base of one two-way table on disk, and brings it through a crash. Three files:
  *
- * - `NAME.base`: the base that holds.
+ * - `NAME.base`: the current base.
  * - `NAME.base.intents`: the write-ahead record of a push. `writeAhead` writes it before anything
- *   is sent. It counts only together with the base that it names.
- * - `NAME.base.next`: the base that will hold once the file is replaced. `prepare` writes it just
- *   before the rename of the file, `activate` makes it the base just after.
+ *   is sent. It belongs to the base that it names, and is ignored beside another one.
+ * - `NAME.base.next`: the next base, which becomes current when the file is replaced. `prepare`
+ *   writes it just before the rename of the file, `activate` makes it current just after.
  *
  * After a crash between `prepare` and `activate` the file decides. `load` activates the next base
  * if the file is the new one, and ignores it if the file is the one that was to be replaced. If the
- * file is neither, somebody edited it in between, and nobody can say which copy it was made from.
- * Then `load` writes a *doubtful* base (`file` is empty): the next merge has no base, and the doubt
- * outlives another crash.
+ * file is neither, a person edited it in between, and it is unknown which of the two copies was
+ * edited. Then `load` writes a *doubtful* base (`file` is empty). The next merge has no base, also
+ * after another crash.
  */
 export class BaseStore {
   readonly #path: string;
@@ -148,7 +148,7 @@ export class BaseStore {
    * Writes the next base beside the current one.
    *
    * @param byFile the changes that came from the file since the previous base
-   * @returns false if nothing changed: then the previous base goes on to hold
+   * @returns false if nothing changed: then the previous base stays current
    * @throws MirrorError
    */
   async prepare(
@@ -176,7 +176,7 @@ export class BaseStore {
     return true;
   }
 
-  /** Makes the prepared base the one that holds. */
+  /** Makes the prepared base the current one. */
   async activate(): Promise<void> {
     await rename(this.#next, this.#path);
     await this.clearPushes();
@@ -228,9 +228,9 @@ export class BaseStore {
 }
 
 /**
- * Returns the stale save as it is kept. Saving the same file once more means that its changes are
- * wanted. After another change of the peer it would undo more than the person saw: then the file is
- * forgotten.
+ * Returns the stale save to keep. If the same file is saved a second time, its changes are meant,
+ * and it is no stale save. After another change of the peer, it would undo more than the person
+ * saw. Therefore the sha256 of the file is dropped then.
  */
 function staleSave(
   stale: StaleSave | undefined,

@@ -45,9 +45,9 @@ export interface FileContent {
  * what was read. A file that cannot be merged is saved as a conflict file.
  */
 export class EditedFile {
-  /** The file as the last run left or found it. Undefined if there was none. */
+  /** The stamp of the file after the last run. Undefined if there was no file. */
   #known: FileStamp | undefined;
-  /** The state that was seen last, and since when it has not changed. */
+  /** The stamp that was seen last, and the time since which it has been the same. */
   #seen: { readonly stamp?: FileStamp; readonly since: number } = { since: 0 };
   readonly #conflictFiles: ConflictFiles;
 
@@ -70,7 +70,7 @@ export class EditedFile {
   }
 
   /**
-   * Returns whether the file differs from the one that the last run left. Makes no directories: an
+   * Returns whether the file has changed since the last run. Creates no directories, so that an
    * unmounted root stays empty.
    */
   async looksEdited(): Promise<boolean> {
@@ -90,7 +90,7 @@ export class EditedFile {
       signal?.throwIfAborted();
       const content = await withHeldDirectory(this.target, (held) => this.#readOnce(held));
       if (content !== 'changing') return content;
-      // The file looks edited until it is read.
+      // `looksEdited` is true until the file is read.
       this.#known = undefined;
       if (this.clock.now() >= deadline) throw new FileChanged();
       await this.clock.sleep(REST_MS / 4, signal);
@@ -194,7 +194,10 @@ export class EditedFile {
     }
   }
 
-  /** A time in the future proves nothing: then the file has to look the same for as long. */
+  /**
+   * Whether the file was not written for a while: by its time of modification or, as that may be in
+   * the future, because it was seen unchanged for as long.
+   */
   #isAtRest(stamp: FileStamp): boolean {
     const now = this.clock.now();
     if (!sameStamp(this.#seen.stamp, stamp)) this.#seen = { stamp, since: now };

@@ -1,7 +1,7 @@
 import { withPauses } from '../../lib/slices.js';
 import { type Cells, type Changes, differingColumns, type Grid } from './merge.js';
 
-/** The age up to which an earlier copy is remembered, in ms. An older editor is not recognised. */
+/** The age up to which an earlier copy is remembered, in ms. An older one counts as current. */
 export const REMEMBERED_MS = 7 * 86_400_000;
 /** The most earlier copies of one table. */
 const MAX_COPIES = 100;
@@ -13,9 +13,9 @@ const CHARACTERS_PER_CHANGE = 32;
 /**
  * One difference between a copy and the next one, as it is stored.
  *
- * - `column` is null for a row that came or went.
- * - `was` is the value in the older copy. For a row it is the empty text, or null if the older copy
- *   did not have it.
+ * - `column` is null for a row that was added or removed.
+ * - `was` is the value in the older copy. For a row it is null if the row was added, and the empty
+ *   text if it was removed.
  * - `byFile` says that the change came from the file, and not from the peer.
  */
 export type Change = readonly [
@@ -41,7 +41,7 @@ export interface EarlierCopy {
   readonly changes: readonly Change[];
 }
 
-/** The copy that a history is continued from. */
+/** The copy of the base, before it becomes an earlier one. */
 type Copy = Pick<EarlierCopy, 'at' | 'shown' | 'columns'> & { readonly grid: Grid };
 
 /**

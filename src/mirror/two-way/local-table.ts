@@ -3,9 +3,9 @@ import { inSlices } from '../../lib/slices.js';
 import { numberText } from '../../lib/text.js';
 import type { TableRow } from '../../peer/table.js';
 import { quotedList } from '../errors.js';
+import { hasHeader, writeTable } from '../formats/formats.js';
 import { readTable } from '../formats/read.js';
 import type { TableText } from '../formats/table-text.js';
-import { writeTable } from '../formats/write.js';
 import type { TablePlan } from '../plan.js';
 import type { EditedFile, FileContent } from './edited-file.js';
 import type { EarlierCopy } from './history.js';
@@ -29,7 +29,6 @@ export async function readLocalTable(
   { bytes }: FileContent,
   format: TableMirrorConfig['format'],
 ): Promise<TableText> {
-  if (format === 'xml') throw new TypeError('XML is not edited');
   const result = await readTable(format, bytes);
   if ('fault' in result) {
     const { line, column, what } = result.fault;
@@ -55,8 +54,8 @@ export function checkColumns(
   copy: Pick<EarlierCopy, 'shown' | 'columns'> | undefined,
   { format, columns: configured }: TableMirrorConfig,
 ): void {
-  // A JSON list without rows names no columns, and lacks none.
-  if (format !== 'csv' && table.rows.length === 0) return;
+  // Without a header, a file without rows names no columns, and lacks none.
+  if (!hasHeader(format) && table.rows.length === 0) return;
   const missing = copy === undefined ? [] : missingColumns(table, copy);
   if (missing.length > 0) {
     throw file.condition('EDIT_COLUMNS', `lacks columns that it had: ${quotedList(missing)}`);
@@ -80,12 +79,12 @@ export function checkColumns(
 export function checkNewKeys(
   file: EditedFile,
   { rows }: TableText,
-  remote: Grid,
+  peerGrid: Grid,
   maxBytes = 4 * MAX_NAME_LENGTH,
 ): void {
   const isRefused = (pk: string): boolean =>
     pk.length > MAX_NAME_LENGTH || Buffer.byteLength(pk) > maxBytes || pk.endsWith('\0');
-  const refused = rows.find(({ pk }) => !remote.rows.has(pk) && isRefused(pk));
+  const refused = rows.find(({ pk }) => !peerGrid.rows.has(pk) && isRefused(pk));
   if (refused === undefined) return;
   const { pk, line } = refused;
   const fault = `the key ${JSON.stringify(pk)} has ${Buffer.byteLength(pk)} bytes`;

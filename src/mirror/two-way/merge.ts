@@ -1,7 +1,7 @@
 import { withPauses } from '../../lib/slices.js';
 import type { TableRow } from '../../peer/table.js';
 
-/** The cells of a row by column. A cell that is absent is empty. */
+/** The cells of a row by column. An absent cell equals an empty one. */
 export type Cells = ReadonlyMap<string, string>;
 
 /** A table in memory: its rows by key. */
@@ -12,7 +12,8 @@ export interface Grid {
 
 /**
  * A cell that both sides changed differently. Without a column it is a row that one side changed
- * and the other removed. The remote value stays.
+ * and the other removed, or, without a base of the table, one that only the file has. The remote
+ * value stays.
  */
 export interface MergeConflict {
   readonly pk: string;
@@ -43,7 +44,7 @@ export interface MergeRules {
   readonly deletes: boolean;
 }
 
-/** The three versions of one row. Undefined for a version that does not have it. */
+/** One row in the three versions of the table. Undefined in a version that does not have it. */
 interface RowVersions {
   readonly pk: string;
   readonly base: Cells | undefined;
@@ -57,7 +58,10 @@ interface RowVersions {
  * - A change of the file is pushed. A change of the peer stays, and reaches the file later.
  * - An equal change of both sides needs nothing.
  * - Different changes of the same cell are a conflict, and the remote value stays.
- * - Without a base every difference is a conflict, and nothing is pushed.
+ * - A row that both sides added has no base, and is compared whole (`compareWithoutBaseRow`).
+ *
+ * Without a base of the table (`base` is undefined), all rows are compared in this way. Every
+ * difference is a conflict, and nothing is pushed.
  *
  * Only the columns of `local` are compared. The file may show fewer columns than the peer has.
  */
@@ -82,7 +86,7 @@ export async function merge(
       remote: remote.rows.get(pk),
       local: local.rows.get(pk),
     };
-    if (base === undefined) compareWithoutBase(row, local.columns, result);
+    if (base === undefined) compareWithoutBaseRow(row, local.columns, result);
     else mergeRow(row, local.columns, rules, result);
   }
   return result;
@@ -100,7 +104,7 @@ function mergeRow(
   } else if (base === undefined && remote === undefined) {
     result.set.push({ pk, cells: cellsOfNewRow(local, columns) });
   } else if (base === undefined) {
-    compareWithoutBase(row, columns, result);
+    compareWithoutBaseRow(row, columns, result);
   } else if (remote !== undefined) {
     mergeCells(pk, base, remote, local, columns, result);
   } else if (differingColumns(base, local, columns).length > 0) {
@@ -122,10 +126,10 @@ function mergeRemovedRow(
 }
 
 /**
- * Compares two rows of the same key that have no common base. They are not mixed: half of each
- * would be a row that nobody wrote.
+ * Compares a row of the file with the peer's row of the same key, which have no common base. They
+ * are not mixed: half of each would be a row that nobody wrote.
  */
-function compareWithoutBase(
+function compareWithoutBaseRow(
   { pk, remote, local }: RowVersions,
   columns: readonly string[],
   result: Merge,
@@ -180,7 +184,7 @@ function hasSameCells(a: Cells, b: Cells): boolean {
   return differingColumns(a, b, columns).length === 0;
 }
 
-/** Returns two sets of changes as one, the later last. */
+/** Returns two sets of changes as one: those of `a`, then those of `b`. */
 export function combined(a: Changes, b: Changes): Changes {
   return { set: [...a.set, ...b.set], deletes: [...new Set([...a.deletes, ...b.deletes])] };
 }
@@ -191,10 +195,10 @@ export function isEmpty({ set, deletes }: Changes): boolean {
 
 /**
  * Brings a base up to date after an interrupted run. A change that the run pushed, and that the
- * peer shows, belongs to both sides by now. Otherwise an edit that takes it back would look as if
- * nobody had changed anything.
+ * peer shows, is part of both sides by now, so it becomes part of the base. Otherwise an edit that
+ * reverts the change would equal the old base, and would not count as an edit.
  *
- * @returns the base, and those of the pushed changes that the peer shows
+ * @returns the new base, and those of the pushed changes that the peer shows
  */
 export async function includePushed(
   base: Grid,

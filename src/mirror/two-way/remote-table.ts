@@ -8,7 +8,10 @@ import { type EditedFile, MAX_EDITED_BYTES } from './edited-file.js';
 import { MAX_ROWS } from './local-table.js';
 import type { Cells, Changes, Grid } from './merge.js';
 
-/** The rows that are pushed in one task. They are verified together, maybe by a full pass. */
+/**
+ * The rows that are pushed in one request of the queue. The client reads them back together, one by
+ * one or by reading the whole table.
+ */
 const ROWS_PER_PUSH = 1_000;
 
 /** The peer's table in memory. Its columns are those with at least one value. */

@@ -10,8 +10,8 @@ const KEY_LENGTH = 12;
  *
  * - A run that is repeated after a crash derives the same key, and adds no row twice.
  * - Equal rows get different keys.
- * - A key that the base has belongs to an older row, and is not used.
- * - A new row without content is left out: spreadsheets like to leave such lines.
+ * - A key that the base has is not used: it belongs to an older row.
+ * - A new row without content is left out, because spreadsheets leave empty lines behind.
  *
  * @param isTaken whether the base has a row of this key
  * @param salt differs between mirrors, so that equal rows of two mirrors become two rows
@@ -32,10 +32,10 @@ export async function assignKeys(
     // Rows with the same cells have the same content, in any order of columns.
     const content = JSON.stringify(filled.sort(([a], [b]) => (a < b ? -1 : 1)));
     let occurrence = occurrences.get(content) ?? 0;
-    let key = keyOf(salt, content, occurrence);
+    let key = generatedKey(salt, content, occurrence);
     while (keyed.has(key) || isTaken(key)) {
       occurrence += 1;
-      key = keyOf(salt, content, occurrence);
+      key = generatedKey(salt, content, occurrence);
     }
     occurrences.set(content, occurrence + 1);
     keyed.set(key, cells);
@@ -43,7 +43,7 @@ export async function assignKeys(
   return keyed;
 }
 
-function keyOf(salt: string, content: string, occurrence: number): string {
+function generatedKey(salt: string, content: string, occurrence: number): string {
   const hash = createHash('sha256')
     .update(JSON.stringify([salt, content, occurrence]))
     .digest('hex');

@@ -16,12 +16,15 @@ export interface StaleCopy extends Pick<EarlierCopy, 'at' | 'shown' | 'columns'>
 
 /**
  * Finds the earlier copy that a file was made from. An editor had opened that copy, the mirror
- * wrote a newer one, and the editor saved its own over it. Compared with the newest copy the file
- * seems to undo the changes of the peer since.
+ * wrote a newer one, and the editor saved its own over it. Compared with the newest copy, the file
+ * seems to undo what the peer changed since.
  *
- * A file is stale if at least one change of the peer is missing in it, and none is present. To undo
- * one's own edit is an edit, so that changes of the file are no evidence. Of several copies the
- * closest one is chosen: a merge with a newer one would still undo changes of the peer.
+ * A file was made from an earlier copy if it has at least one old value where the peer changed
+ * something since, and none of the peer's new values. Changes that came from the file are no
+ * evidence: a person may undo an edit of their own. Of several such copies, the one that is closest
+ * to the file is returned. A merge with a newer one would still undo changes of the peer.
+ *
+ * @returns undefined if the file was made from the newest copy, as far as its values show
  */
 export async function findStaleCopy(
   local: TableText,
@@ -50,7 +53,7 @@ export async function findStaleCopy(
   return closest;
 }
 
-/** Returns the columns with values that the file showed, and that are missing in it now. */
+/** Returns the columns that have values, that the copy showed, and that the file lacks. */
 export function missingColumns(
   local: Pick<TableText, 'columns'>,
   { shown, columns }: Pick<EarlierCopy, 'shown' | 'columns'>,
@@ -85,7 +88,10 @@ interface Place {
   isByFile: boolean;
 }
 
-/** A value in each version. Null if the row does not exist there. A row has the empty text. */
+/**
+ * The value of one place in each version: null if the row does not exist there, and the empty text
+ * for a row that does.
+ */
 interface Values {
   readonly local: string | null;
   readonly copy: string | null;
@@ -102,7 +108,10 @@ interface Values {
  */
 type Evidence = 'stale' | 'current' | 'none';
 
-/** Rewinds from the newest copy to earlier ones, change by change. */
+/**
+ * Rewinds from the newest copy to earlier ones, change by change. The copy that it has reached is
+ * the *current* one.
+ */
 class Rewind {
   readonly #newest: Grid;
   /** The rows of the earlier copy that differ. */
@@ -125,7 +134,7 @@ class Rewind {
     if (!place.isByFile) this.#restore(this.#base, pk, column, was);
   }
 
-  /** Returns whether the current copy has a row. The answer does not change with later `undo`. */
+  /** Returns a test for the rows of the current copy. Later calls of `undo` do not change it. */
   rowsOfCopy(): (pk: string) => boolean {
     const copy = new Map(this.#copy);
     return (pk) => this.#rowIn(copy, pk) !== undefined;
@@ -142,8 +151,9 @@ class Rewind {
   }
 
   /**
-   * Returns by how many places the file differs more from the current copy than from the newest
-   * one. Undefined if the file was not made from the current copy.
+   * Returns the distance of the file to the current copy: the number of places in which it differs
+   * from that, less the number in which it differs from the newest copy. Undefined if the file was
+   * not made from the current copy.
    */
   async distanceTo(local: LocalRows): Promise<number | undefined> {
     let distance = 0;
@@ -170,7 +180,7 @@ class Rewind {
     return hasOldValue ? 'none' : 'current';
   }
 
-  /** Whether file and peer each added a row of this key, and the rows differ. */
+  /** Whether the file and the peer each added a row with this key, and the two rows differ. */
   #isAnotherRow(pk: string, column: string | null, { base }: Values, local: LocalRows): boolean {
     if (column !== null || base !== null) return false;
     const row = local.rows.get(pk);

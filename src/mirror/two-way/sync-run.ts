@@ -59,18 +59,19 @@ export interface SyncParts {
   readonly log: Logger;
   readonly file: EditedFile;
   readonly bases: BaseStore;
-  readonly remote: RemoteTable;
+  readonly peerTable: RemoteTable;
 }
 
 /** The edit that the file holds. */
 interface Edit {
   readonly content: FileContent;
-  readonly local: TableText;
+  /** The content as a table. */
+  readonly table: TableText;
   /** Set if the file was made from an earlier copy than the newest. */
   readonly staleCopy: StaleCopy | undefined;
 }
 
-/** The file compared with the base. */
+/** The result of *comparing*: the base, and what the file has changed since. */
 interface Compared extends LoadedBase {
   readonly content: FileContent | undefined;
   /** Undefined if the file is as it was written, or missing. */
@@ -146,13 +147,13 @@ export class SyncRun {
     const fetched = await this.#fetch();
     if (fetched === undefined) return this.#tableGone();
     const merged = edit && (await this.#merge(edit, fetched.grid, compared.synced));
-    const remote = merged?.push === undefined ? fetched : await this.#push(merged, fetched.grid);
-    if (remote === undefined) return this.#tableGone();
+    const copy = merged?.push === undefined ? fetched : await this.#push(merged, fetched.grid);
+    if (copy === undefined) return this.#tableGone();
     const conflictFile = edit && merged && (await this.#saveConflicts(edit, merged.merge));
     const stale = this.#staleSave(compared);
-    const written = await this.#writeFile(compared, merged, remote, stale);
+    const written = await this.#writeFile(compared, merged, copy, stale);
     this.#enter('done');
-    return await this.#result(written, remote, merged?.merge, conflictFile, stale);
+    return await this.#result(written, copy, merged?.merge, conflictFile, stale);
   }
 
   async #readFile(): Promise<FileContent | undefined> {
@@ -173,34 +174,35 @@ export class SyncRun {
     const { clock, file, plan } = this.parts;
     const base = synced?.base;
     if (base?.file === content.sha256) {
-      // The base has the rows of an untouched file exactly. A format may lose something.
+      // The file is as it was written from the base. The base has its rows exactly, and the text of
+      // the file may have lost something.
       const rows = [...base.grid.rows].map(([pk, cells]) => ({ pk, cells, line: 0 }));
-      return { content, local: { columns: base.shown, rows }, staleCopy: undefined };
+      return { content, table: { columns: base.shown, rows }, staleCopy: undefined };
     }
-    const local = await readLocalTable(file, content, plan.settings.format);
+    const table = await readLocalTable(file, content, plan.settings.format);
     const isSavedOnPurpose = base?.stale?.saved === content.sha256;
     const staleCopy =
       base === undefined || isSavedOnPurpose
         ? undefined
-        : await findStaleCopy(local, base, clock.now());
-    checkColumns(file, local, staleCopy ?? base, plan.settings);
-    return { content, local, staleCopy };
+        : await findStaleCopy(table, base, clock.now());
+    checkColumns(file, table, staleCopy ?? base, plan.settings);
+    return { content, table, staleCopy };
   }
 
   async #fetch(): Promise<RemoteCopy | undefined> {
     this.#enter('fetching');
-    return await this.parts.remote.read(this.before, this.options);
+    return await this.parts.peerTable.read(this.before, this.options);
   }
 
   /** @throws MirrorCondition EDIT_UNREADABLE for a key, EDIT_DELETES */
-  async #merge(edit: Edit, remote: Grid, synced: SyncedState | undefined): Promise<Merged> {
+  async #merge(edit: Edit, peerGrid: Grid, synced: SyncedState | undefined): Promise<Merged> {
     this.#enter('merging');
-    const { file, plan, remote: peer } = this.parts;
-    const { local: table, staleCopy } = edit;
-    checkNewKeys(file, table, remote, await peer.maxKeyBytes(this.options.signal));
-    const local = await localGrid(table, staleCopy, synced);
-    const { base, shown } = await this.#mergeBase(edit, local, remote, synced);
-    const merged = await merge(base, remote, local, plan.settings);
+    const { file, plan, peerTable } = this.parts;
+    const { table, staleCopy } = edit;
+    checkNewKeys(file, table, peerGrid, await peerTable.maxKeyBytes(this.options.signal));
+    const fileGrid = await gridOfFile(table, staleCopy, synced);
+    const { base, shown } = await this.#mergeBase(edit, fileGrid, peerGrid, synced);
+    const merged = await merge(base, peerGrid, fileGrid, plan.settings);
     this.#checkDeletes(merged.deletes);
     if (synced === undefined || isEmpty(merged)) {
       return { merge: merged, push: undefined, sinceBase: synced?.pushed ?? NO_CHANGES };
@@ -209,19 +211,19 @@ export class SyncRun {
     return { merge: merged, push, sinceBase: combined(shown, merged) };
   }
 
-  /** Returns the base, and the changes of interrupted runs that the peer shows. */
+  /** Returns the base of the merge, and the changes of interrupted runs that the peer shows. */
   async #mergeBase(
     { content, staleCopy }: Edit,
-    local: Grid,
-    remote: Grid,
+    fileGrid: Grid,
+    peerGrid: Grid,
     synced: SyncedState | undefined,
   ): Promise<{ readonly base: Grid | undefined; readonly shown: Changes }> {
     if (synced === undefined) {
       // A file that is as the last run wrote it is its own base.
       const isUntouched = content.sha256 === this.before?.sha256;
-      return { base: isUntouched ? local : undefined, shown: NO_CHANGES };
+      return { base: isUntouched ? fileGrid : undefined, shown: NO_CHANGES };
     }
-    return await includePushed(staleCopy?.base ?? synced.base.grid, synced.pushed, remote);
+    return await includePushed(staleCopy?.base ?? synced.base.grid, synced.pushed, peerGrid);
   }
 
   /** @throws MirrorCondition EDIT_DELETES */
@@ -244,14 +246,14 @@ export class SyncRun {
    */
   async #push({ push, sinceBase }: Merged, before: Grid): Promise<RemoteCopy | undefined> {
     if (push === undefined) throw new TypeError('There is nothing to push');
-    const { bases, remote } = this.parts;
+    const { bases, peerTable } = this.parts;
     this.#enter('pushing');
     await bases.writeAhead(sinceBase, push.base);
     this.#logStep('the changes are written ahead');
-    await remote.push(push.changes, before, this.options.signal);
+    await peerTable.push(push.changes, before, this.options.signal);
     this.#enter('verifying');
     const accepted = [...this.options.accepted, ...conditionsOfPush(push.changes, before)];
-    return await remote.read(this.before, { ...this.options, accepted });
+    return await peerTable.read(this.before, { ...this.options, accepted });
   }
 
   /** Saves the file if it has conflicts. Returns the path of the conflict file. */
@@ -263,8 +265,8 @@ export class SyncRun {
   }
 
   /**
-   * Returns what is remembered of a stale copy: of this run, or until the next edit that of an
-   * earlier one.
+   * Returns the stale save to remember: the one that this run found. A run without an edit keeps
+   * that of an earlier run.
    */
   #staleSave({ content, edit, synced }: Compared): StaleSave | undefined {
     if (edit === undefined) return synced?.base.stale;
@@ -281,18 +283,18 @@ export class SyncRun {
   async #writeFile(
     compared: Compared,
     merged: Merged | undefined,
-    remote: RemoteCopy,
+    copy: RemoteCopy,
     stale: StaleSave | undefined,
   ): Promise<WrittenFile> {
     this.#enter('writing the file');
     const { bases, file, plan } = this.parts;
     const { signal } = this.options;
-    const shown = [...remote.columns.written, ...this.#emptyColumns(compared, remote)];
+    const shown = [...copy.columns.written, ...this.#emptyColumns(compared, copy)];
     const byFile = changesByFile(compared.synced, merged);
     let isBaseNew = false;
     const onWritten = async (sha256: string): Promise<void> => {
       const replaces = compared.content?.sha256;
-      const content = { file: sha256, replaces, shown, stale, grid: remote.grid };
+      const content = { file: sha256, replaces, shown, stale, grid: copy.grid };
       isBaseNew = await bases.prepare(content, compared.previous, byFile);
       this.#logStep('the new base is prepared');
     };
@@ -301,7 +303,7 @@ export class SyncRun {
     try {
       const written = await file.replace(
         compared.content,
-        writeLocalTable(plan, shown, remote.grid),
+        writeLocalTable(plan, shown, copy.grid),
         options,
       );
       this.#logStep('the file is written');
@@ -310,7 +312,7 @@ export class SyncRun {
       this.#logStep('the new base holds');
       return written;
     } catch (error) {
-      // The process goes on, so that the file was not replaced.
+      // The file was not replaced. After a crash, `BaseStore.load` finds out whether it was.
       const isExpected = error instanceof FileChanged || error instanceof PeersyncError;
       if (signal.aborted || isExpected) await bases.discardPrepared();
       if (!isTooLarge(error)) throw error;
@@ -319,15 +321,13 @@ export class SyncRun {
     }
   }
 
-  /**
-   * Returns the columns that a person has begun, without a value yet. The peer has no such ones.
-   */
-  #emptyColumns({ content, edit, synced }: Compared, remote: RemoteCopy): readonly string[] {
+  /** Returns the columns that a person has added, still without a value. The peer has none. */
+  #emptyColumns({ content, edit, synced }: Compared, copy: RemoteCopy): readonly string[] {
     if (content === undefined || synced === undefined) return [];
     if (this.parts.plan.settings.columns !== undefined) return [];
     const { base } = synced;
-    const filled = new Set([...remote.columns.written, ...base.columns]);
-    return (edit?.local.columns ?? base.shown).filter((column) => !filled.has(column));
+    const filled = new Set([...copy.columns.written, ...base.columns]);
+    return (edit?.table.columns ?? base.shown).filter((column) => !filled.has(column));
   }
 
   async #result(
@@ -377,7 +377,8 @@ function isAsWritten(content: FileContent, synced: SyncedState | undefined): boo
   return synced?.base.file === content.sha256 && isEmpty(synced.pushed);
 }
 
-async function localGrid(
+/** Returns the rows of the file by their keys. New rows get theirs. */
+async function gridOfFile(
   { columns, rows }: TableText,
   staleCopy: StaleCopy | undefined,
   synced: SyncedState | undefined,

@@ -17,7 +17,7 @@ import { SyncRun } from './sync-run.js';
 export class TwoWayTable extends ListedMirror<TablePlan> {
   readonly #file = new EditedFile(this.target, this.name, this.deps.clock);
   readonly #bases = new BaseStore(this.deps.stateDir, this.name, this.plan.source, this.deps.clock);
-  readonly #remote = new RemoteTable(
+  readonly #peerTable = new RemoteTable(
     this.plan,
     this.deps,
     new TableSource(this.plan, this.target, this.deps),
@@ -34,7 +34,7 @@ export class TwoWayTable extends ListedMirror<TablePlan> {
       log: this.deps.log,
       file: this.#file,
       bases: this.#bases,
-      remote: this.#remote,
+      peerTable: this.#peerTable,
     };
     try {
       const synced = await new SyncRun(parts, before, options).run();
@@ -49,7 +49,7 @@ export class TwoWayTable extends ListedMirror<TablePlan> {
     }
   }
 
-  /** Returns whether the file differs from the one that the last run left. Costs one lstat. */
+  /** Returns whether the file has changed since the last run. Costs one lstat. */
   override wantsRun(): Promise<boolean> {
     return this.#file.looksEdited();
   }
@@ -65,7 +65,8 @@ export class TwoWayTable extends ListedMirror<TablePlan> {
       await this.#removeFile(before);
     } catch (error) {
       if (!(error instanceof FileChanged)) throw error;
-      throw new MirrorError('MIRROR_BLOCKED', this.#file.path, 'a file that is being written');
+      const detail = 'a file that is being written';
+      throw new MirrorError('MIRROR_BLOCKED', { what: this.#file.path, detail });
     }
     await this.#bases.remove();
     return await this.#file.openConflicts(before?.conflicts);

@@ -1,6 +1,41 @@
 import { OffsetFault } from '../../lib/json.js';
-import type { PositionedRow } from './table-text.js';
-import { columnInPeer, KEY_COLUMN } from './write.js';
+import {
+  columnInFile,
+  columnInPeer,
+  type EditableCodec,
+  KEY_COLUMN,
+  type PositionedRow,
+  type Rows,
+  type WrittenTable,
+} from './table-text.js';
+
+/** CSV (RFC 4180) in UTF-8, with a header. */
+export const csv: EditableCodec = { write: writeCsv, read: readCsvRows, hasHeader: true };
+
+/**
+ * A cell that a spreadsheet takes for a formula, or one that was neutralised before: different
+ * cells stay different. Some spreadsheets treat the full-width signs like the plain ones.
+ */
+const FORMULA = /^'*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;
+
+/**
+ * Writes CSV (RFC 4180): a header, quotes only if needed, and LF line ends unless CRLF is wanted.
+ */
+async function* writeCsv({ columns, neutralise, newline }: WrittenTable, slices: Rows) {
+  const end = newline === 'crlf' ? '\r\n' : '\n';
+  const cell = (text: string): string => {
+    const shown = neutralise && FORMULA.test(text) ? `'${text}` : text;
+    return /[",\r\n]/.test(shown) ? `"${shown.replaceAll('"', '""')}"` : shown;
+  };
+  // A line of one empty field would be an empty line.
+  const line = (texts: readonly string[]): string => (texts.map(cell).join(',') || '""') + end;
+  yield line([KEY_COLUMN, ...columns.map(columnInFile)]);
+  for await (const slice of slices) {
+    yield slice
+      .map(({ pk, cells }) => line([pk, ...columns.map((column) => cells.get(column) ?? '')]))
+      .join('');
+  }
+}
 
 interface Field {
   readonly text: string;
@@ -20,7 +55,7 @@ interface CsvRecord {
  * @param columns gets the names of the header, which a file without rows has too
  * @throws OffsetFault
  */
-export function* readCsvRows(text: string, columns: Set<string>): Generator<PositionedRow, void> {
+function* readCsvRows(text: string, columns: Set<string>): Generator<PositionedRow, void> {
   const records = new CsvReader(text).records();
   const header = records.next().value;
   if (!header) throw new OffsetFault(0, 'nothing: the file is empty');

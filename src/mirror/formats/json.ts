@@ -1,13 +1,62 @@
 import { JsonScanner, OffsetFault } from '../../lib/json.js';
-import type { PositionedRow } from './table-text.js';
-import { columnInPeer, KEY_COLUMN } from './write.js';
+import type { TableRow } from '../../peer/table.js';
+import {
+  columnInFile,
+  columnInPeer,
+  type EditableCodec,
+  KEY_COLUMN,
+  type PositionedRow,
+  type Rows,
+  type WrittenTable,
+} from './table-text.js';
+
+/** A JSON list of objects, one row a line. */
+export const json: EditableCodec = { write: writeJson, read: readJsonRows, hasHeader: false };
+
+/** A JSON object a line. */
+export const ndjson: EditableCodec = {
+  write: writeNdjson,
+  read: readNdjsonRows,
+  hasHeader: false,
+};
+
+/** Writes a JSON list of objects, one row a line, the key first. */
+async function* writeJson({ columns }: WrittenTable, slices: Rows) {
+  const line = lineWriter(columns);
+  let separator = '[\n';
+  for await (const slice of slices) {
+    yield separator + slice.map(line).join(',\n');
+    separator = ',\n';
+  }
+  yield separator === '[\n' ? '[]\n' : '\n]\n';
+}
+
+/** Writes a JSON object a line, the key first. */
+async function* writeNdjson({ columns }: WrittenTable, slices: Rows) {
+  const line = lineWriter(columns);
+  for await (const slice of slices) yield slice.map((row) => `${line(row)}\n`).join('');
+}
+
+/**
+ * Formats rows without objects: an object would move names like "7" to the front, and lose
+ * `__proto__`.
+ */
+function lineWriter(columns: readonly string[]): (row: TableRow) => string {
+  const quoted = (text: string): string => JSON.stringify(text.toWellFormed());
+  const names = columns.map((column) => [column, `,${quoted(columnInFile(column))}:`] as const);
+  return ({ pk, cells }) => {
+    let line = `{${quoted(KEY_COLUMN)}:${quoted(pk)}`;
+    for (const [column, name] of names) line += name + quoted(cells.get(column) ?? '');
+    return `${line}}`;
+  };
+}
 
 /**
  * Reads a JSON list of objects. JsonScanner slices the values out of the text: JSON.parse would
  * turn 1.50 into 1.5, round large numbers, take the last of two equal names, and report no
  * position.
  */
-export function* readJsonRows(text: string): Generator<PositionedRow, void> {
+function* readJsonRows(text: string): Generator<PositionedRow, void> {
   const scanner = new JsonScanner(text);
   scanner.begin();
   if (text[scanner.at] !== '[')
@@ -17,7 +66,7 @@ export function* readJsonRows(text: string): Generator<PositionedRow, void> {
 }
 
 /** Reads a JSON object a line. An empty file is an accident, and refused. */
-export function* readNdjsonRows(text: string): Generator<PositionedRow, void> {
+function* readNdjsonRows(text: string): Generator<PositionedRow, void> {
   if (text.trim() === '') throw new OffsetFault(0, 'nothing: the file is empty');
   for (let from = 0; from < text.length; ) {
     const lineFeed = text.indexOf('\n', from);
