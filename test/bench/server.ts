@@ -18,8 +18,8 @@ export class Server<Counted = never> {
     const stdio = ['ignore', 'pipe', 'inherit', 'ipc'] as const;
     const child = fork(file, args.map(String), { execArgv: [], stdio: [...stdio] });
     if (child.stdout === null) throw new Error(`${program} says nothing`);
-    const [said] = await once(child.stdout, 'data');
-    return new Server<Counted>(String(said).trim(), child);
+    const [line] = await once(child.stdout, 'data');
+    return new Server<Counted>(String(line).trim(), child);
   }
 
   /** Returns the counts. @param question `reset` sets them to zero afterwards */

@@ -113,11 +113,11 @@ describe.skipIf(CHROMIUM === undefined)('the page by keyboard', { timeout: LIMIT
     const dialog = page.getByRole('dialog', { name: 'Take what the peer has of prices?' });
     await dialog.waitFor();
     // The text describes the effect of accepting, after which the file does not stay as it was.
-    const said = await dialog.textContent();
-    expect(said).toMatch(
+    const text = await dialog.textContent();
+    expect(text).toMatch(
       /does not have the table prices any more\. If that is right, .*removes the file/,
     );
-    expect(said).not.toContain('stays');
+    expect(text).not.toContain('stays');
     await page.keyboard.press('Enter');
     await dialog.waitFor({ state: 'hidden' });
     expect(standIn.asked).toEqual([]);

@@ -13,10 +13,10 @@ const NO_DAEMON = /net::ERR_|Failed to load resource/;
 
 /** Starts the daemon of a site. @returns the address of its page */
 async function pageOf(site: Site): Promise<string> {
-  const said = /status page at (http:\S+\/)/;
+  const announcement = /status page at (http:\S+\/)/;
   const daemon = site.spawn();
-  await daemon.says(said);
-  return said.exec(daemon.stdout)?.[1] ?? '';
+  await daemon.says(announcement);
+  return announcement.exec(daemon.stdout)?.[1] ?? '';
 }
 
 /** Opens the page of a daemon with an empty inbox. */
@@ -184,13 +184,13 @@ describe.skipIf(CHROMIUM === undefined)(
           const message = isBad ? 'url is in the blacklist' : '';
           return [`item-${i}`, { item: String(i), url, success: String(!isBad), message }];
         });
-        const told = {
+        const report = {
           count: String(items.length),
           successall: 'false',
           ...Object.fromEntries(items),
         };
         const headers = { 'content-type': 'application/json' };
-        return { ...answer, headers, body: Buffer.from(JSON.stringify(told)) };
+        return { ...answer, headers, body: Buffer.from(JSON.stringify(report)) };
       };
       for (const name of ['bad-1.md', 'bad-2.md', 'bad-3.md', 'good.md'])
         site.drop(`inbox/${name}`);

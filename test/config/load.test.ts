@@ -331,9 +331,9 @@ describe('a contradiction', () => {
       'less than confirm.timeout ("10m" by default): otherwise nothing',
     ],
     ['push.backoff.min', '1h', 'push.backoff.min', 'at most push.backoff.max ("5m" by default)'],
-  ])('with another key is reported: %s is %j', async (key, value, told, words) => {
+  ])('with another key is reported: %s is %j', async (key, value, where, words) => {
     const [line] = await problems(withValue(key, value));
-    expect(line?.startsWith(`${told}: received `)).toBe(true);
+    expect(line?.startsWith(`${where}: received `)).toBe(true);
     expect(line).toContain(words);
   });
 

@@ -123,8 +123,8 @@ describe('mirrors', () => {
     [{ columns: ['pk', 'b'] }, 'columns: received a list; expected columns without "pk"'],
     [{ columns: ['b', 'c', 'b'] }, 'columns: received a list; expected each column once'],
   ])('of the table %j are refused: %j', async (table, rest) => {
-    const told = await problems({ tables: [{ table: 'a', ...table }] });
-    expect(told).toEqual([expect.stringContaining(`mirror.tables[0].${rest}`)]);
+    const reported = await problems({ tables: [{ table: 'a', ...table }] });
+    expect(reported).toEqual([expect.stringContaining(`mirror.tables[0].${rest}`)]);
   });
 
   it.each([
@@ -133,9 +133,9 @@ describe('mirrors', () => {
     ['folder', 'inbx', 'a watched folder, perhaps "inbox"'],
     ['folder', 'elsewhere', 'the name of a watched folder: "inbox", "archive"'],
   ])('of citations whose %s is %s are refused: %j', async (key, value, expected) => {
-    const told = `mirror.citations[0].${key}: received "${value}"; expected ${expected}`;
+    const reported = `mirror.citations[0].${key}: received "${value}"; expected ${expected}`;
     expect(await problems({ citations: [{ folder: 'inbox', [key]: value }] })).toEqual([
-      expect.stringContaining(told),
+      expect.stringContaining(reported),
     ]);
   });
 

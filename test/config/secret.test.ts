@@ -39,15 +39,15 @@ describe('a secret', () => {
   });
 
   it('in a file that everybody may read is used, with a warning that does not contain it', async () => {
-    const said: string[] = [];
+    const logged: string[] = [];
     const warn = (fields: object, message: string) =>
-      said.push(`${JSON.stringify(fields)} ${message}`);
+      logged.push(`${JSON.stringify(fields)} ${message}`);
     const log = { ...silentLogger, warn };
     const path = secretFile('hunter2', 0o644);
     expect(await resolveSecret({ file: path }, {}, log)).toBe('hunter2');
     await resolveSecret({ file: secretFile('hunter2', 0o640) }, {}, log);
-    expect(said).toEqual([expect.stringContaining(`${path} can be read by every user`)]);
-    expect(said[0]).not.toContain('hunter2');
+    expect(logged).toEqual([expect.stringContaining(`${path} can be read by every user`)]);
+    expect(logged[0]).not.toContain('hunter2');
   });
 });
 

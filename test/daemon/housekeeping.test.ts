@@ -11,14 +11,14 @@ import { until } from '../support/wait.js';
 
 const DAY_MS = 86_400_000;
 const clock = new FakeClock();
-const said: string[] = [];
-const log = { ...silentLogger, info: (_: object, message: string) => void said.push(message) };
+const logged: string[] = [];
+const log = { ...silentLogger, info: (_: object, message: string) => void logged.push(message) };
 let state: State;
 let housekeeping: Housekeeping;
 let isEmbedded: boolean | undefined;
 
 beforeEach(async () => {
-  said.length = 0;
+  logged.length = 0;
   isEmbedded = false;
   state = await State.open(temporaryDirectory(), { clock, log: silentLogger });
   housekeeping = new Housekeeping({ state, clock, log, isEmbedded: () => isEmbedded });
@@ -50,7 +50,7 @@ describe('a folder that left the configuration', () => {
     expect(state.counts()).toMatchObject({ pending: 1, confirmed: 0, gone: 2, skipped: 0 });
     expect(state.get('inbox', 'stays')?.status).toBe('pending');
     expect(state.figures().unsaved).toBe(0);
-    expect(said).toEqual([expect.stringContaining('its 3 files count as gone')]);
+    expect(logged).toEqual([expect.stringContaining('its 3 files count as gone')]);
   });
 
   it('is retired in slices, with the changes that others make meanwhile', async () => {
@@ -80,7 +80,7 @@ describe('a folder that left the configuration', () => {
     await housekeeping.stop();
     await keeping;
     expect(state.counts().pending).toBeGreaterThan(500);
-    expect(said).toEqual([]);
+    expect(logged).toEqual([]);
     housekeeping = new Housekeeping({ state, clock, log, isEmbedded: () => isEmbedded });
     await housekeeping.configure(INBOX);
     expect(state.counts()).toMatchObject({ pending: 0, gone: 5_000 });

@@ -50,9 +50,9 @@ describe('a notifier', () => {
     void notifier.reloading();
     void notifier.ready();
     const last = notifier.stopping();
-    for (let said = 1; said <= 4; said += 1) {
+    for (let count = 1; count <= 4; count += 1) {
       await nextTurn();
-      expect([sent.length, waiting.length]).toEqual([said, 1]);
+      expect([sent.length, waiting.length]).toEqual([count, 1]);
       await next();
     }
     await last;

@@ -33,7 +33,14 @@ describe('the path of an item', () => {
 });
 
 describe('the rates of requests', () => {
-  const spared = { interactive: 200, confirm: 200, push: 20, removal: 20, mirror: 20, audit: 10 };
+  const limitedByDefault = {
+    interactive: 200,
+    confirm: 200,
+    push: 20,
+    removal: 20,
+    mirror: 20,
+    audit: 10,
+  };
   const infinite = Number.POSITIVE_INFINITY;
   const unlimited = {
     interactive: infinite,
@@ -48,13 +55,13 @@ describe('the rates of requests', () => {
     confirm: { requestsPerSecond: 5 },
     mirror: { requestsPerSecond: 0.5 },
   };
-  const held = { interactive: 5, confirm: 5, push: 3, removal: 3, mirror: 0.5, audit: 5 };
+  const limited = { interactive: 5, confirm: 5, push: 3, removal: 3, mirror: 0.5, audit: 5 };
 
   it.each([
-    ['have limits for a peer of somebody else', 'http://peer.example:8090', {}, spared],
+    ['have limits for a peer of somebody else', 'http://peer.example:8090', {}, limitedByDefault],
     ['have no limits for the embedded peer, except for the audit', 'embedded', {}, unlimited],
-    ['are limited as configured', 'http://peer.example:8090', configured, held],
-    ['are limited as configured for the embedded peer', 'embedded', configured, held],
+    ['are limited as configured', 'http://peer.example:8090', configured, limited],
+    ['are limited as configured for the embedded peer', 'embedded', configured, limited],
   ])('%s', async (_, url, more, rates) => {
     const folders = [{ path: '/srv/inbox', collection: 'inbox' }];
     const config = await checkConfig({ folders, peer: { url }, ...more }, '/etc/config.json');

@@ -9,8 +9,8 @@ import { EMBEDDED_META } from '../../src/report/status.js';
 import type { Json } from '../../src/state/state-data.js';
 import { makeCertificate } from '../support/certificate.js';
 import { FakeClock } from '../support/fake-clock.js';
+import { failing } from '../support/fake-peer.js';
 import { temporaryDirectory } from '../support/temp.js';
-import { failing } from '../support/world.js';
 
 describe('a CA file', () => {
   const { cert, key } = makeCertificate();
@@ -43,7 +43,7 @@ describe('the dialect of the peer', () => {
   function setUp(configured: DialectName | 'auto', dialect?: DialectName) {
     const clock = new FakeClock();
     const meta = new Map<string, Json>();
-    const said: string[] = [];
+    const logged: string[] = [];
     const client = {
       dialect,
       asked: 0,
@@ -66,10 +66,10 @@ describe('the dialect of the peer', () => {
         setMeta: (name, value) => void meta.set(name, value ?? null),
         commit: async () => {},
       },
-      log: { ...silentLogger, warn: (_, message) => void said.push(message) },
-      onChange: () => void said.push('changed'),
+      log: { ...silentLogger, warn: (_, message) => void logged.push(message) },
+      onChange: () => void logged.push('changed'),
     });
-    return { client, clock, peer, meta, said };
+    return { client, clock, peer, meta, logged };
   }
 
   it('is found out and remembered with the address', async () => {
@@ -106,8 +106,8 @@ describe('the dialect of the peer', () => {
     expect(await waiting).toBe(false);
   });
 
-  it('that answers do not fit is asked for again, once a minute at most; another one is said and remembered', async () => {
-    const { client, clock, peer, said, meta } = setUp('auto', 'yacy');
+  it('that answers do not fit is asked for again, once a minute at most; another one is logged and stored', async () => {
+    const { client, clock, peer, logged, meta } = setUp('auto', 'yacy');
     expect(await peer.redetect()).toBe(false);
     client.speaks = 'standard';
     expect(await peer.redetect()).toBe(false);
@@ -117,7 +117,7 @@ describe('the dialect of the peer', () => {
     clock.set(-86_400_000);
     expect(await peer.redetect()).toBe(true);
     expect(peer.current?.name).toBe('standard');
-    expect(said).toEqual([
+    expect(logged).toEqual([
       expect.stringContaining('speaks standard now, no longer yacy'),
       'changed',
     ]);
@@ -132,7 +132,7 @@ describe('whether the peer is an embedded one', () => {
     const clock = new FakeClock();
     const meta = new Map<string, Json>();
     if (kept !== undefined) meta.set(EMBEDDED_META, { url, isEmbedded: kept });
-    const said: string[] = [];
+    const logged: string[] = [];
     const client = {
       isEmbedded: undefined as boolean | undefined,
       answers: undefined as boolean | undefined,
@@ -155,31 +155,31 @@ describe('whether the peer is an embedded one', () => {
         setMeta: (name, value) => void meta.set(name, value ?? null),
         commit: async () => {},
       },
-      onEmbedded: () => void said.push('embedded'),
-      onFailure: (error) => void said.push(String(error)),
+      onEmbedded: () => void logged.push('embedded'),
+      onFailure: (error) => void logged.push(String(error)),
       signal: new AbortController().signal,
     });
     const remembered = () => rememberedEmbedded(meta.get(EMBEDDED_META), url);
-    return { client, clock, kind, remembered, said };
+    return { client, clock, kind, remembered, logged };
   }
 
-  it('is unknown while the peer is away, then found out, told and remembered', async () => {
-    const { client, clock, kind, remembered, said } = setUp();
+  it('is unknown while the peer is away, then detected, reported and stored', async () => {
+    const { client, clock, kind, remembered, logged } = setUp();
     expect([client.asked, kind.get()]).toEqual([0, undefined]);
     await clock.advance(600_000);
-    expect([kind.isEmbedded, remembered(), said]).toEqual([undefined, undefined, []]);
+    expect([kind.isEmbedded, remembered(), logged]).toEqual([undefined, undefined, []]);
     expect(client.asked).toBeGreaterThan(3);
     client.answers = true;
     await clock.advance(60_000);
     await kind.asked;
-    expect([kind.isEmbedded, remembered(), said]).toEqual([true, true, ['embedded']]);
+    expect([kind.isEmbedded, remembered(), logged]).toEqual([true, true, ['embedded']]);
   });
 
   it('is not believed of an earlier run: another peer may stand there by now', async () => {
-    const { client, kind, remembered, said } = setUp(true);
+    const { client, kind, remembered, logged } = setUp(true);
     expect(kind.get()).toBeUndefined();
     client.answers = false;
     await kind.asked;
-    expect([kind.isEmbedded, remembered(), said]).toEqual([false, false, []]);
+    expect([kind.isEmbedded, remembered(), logged]).toEqual([false, false, []]);
   });
 });

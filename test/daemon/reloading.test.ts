@@ -30,9 +30,9 @@ async function setUp() {
     kept: Promise.resolve(),
   };
   const does =
-    (what: string, held = async () => {}) =>
+    (what: string, waits = async () => {}) =>
     async () => {
-      await held();
+      await waits();
       did.push(what);
     };
   const parts = {

@@ -22,7 +22,7 @@ const CONFIG = { state: { dir: '/state' }, folders: [], mirror: NO_MIRRORS };
 /** A watchdog over one loop and one disk, which the test controls. */
 class Watched {
   readonly clock = new FakeClock();
-  readonly said: string[] = [];
+  readonly logged: string[] = [];
   readonly sentences: string[] = [];
   /** Number of signs of life so far. */
   signs = 0;
@@ -56,7 +56,7 @@ class Watched {
       status: () => this.status,
       current: { config: CONFIG },
       clock: this.clock,
-      log: loggerTo(this.said),
+      log: loggerTo(this.logged),
     };
     const probe = () => {
       this.asked += 1;
@@ -99,7 +99,7 @@ describe('a watchdog', () => {
     expect(await w.longestSilence(20 * MINUTE)).toBeLessThanOrEqual(MINUTE);
     expect(w.signs).toBeLessThan(35);
     // No disk is probed while all loops make progress.
-    expect([w.said, w.asked]).toEqual([[], 0]);
+    expect([w.logged, w.asked]).toEqual([[], 0]);
   });
 
   it('sends no more signs once a loop was busy for 90 s without progress, and logs that once, and the recovery', async () => {
@@ -116,11 +116,11 @@ describe('a watchdog', () => {
     expect(w.signs).toBe(signs);
     const words =
       /^error: stuck: items that are due are not pushed, for 1m (3|4)\ds, although all disks answer; systemd restarts peersync$/;
-    expect(w.said).toEqual([expect.stringMatching(words)]);
+    expect(w.logged).toEqual([expect.stringMatching(words)]);
     w.loop.progress();
     expect(await w.isStuckAfter(20 * SECOND)).toBe(false);
     expect(w.signs).toBeGreaterThan(signs);
-    expect(w.said.at(-1)).toBe('info: all loops make progress again');
+    expect(w.logged.at(-1)).toBe('info: all loops make progress again');
   });
 
   it('continues to send signs while a busy loop makes progress now and then, or becomes idle', async () => {
@@ -134,7 +134,7 @@ describe('a watchdog', () => {
         await w.clock.advance(20 * SECOND);
       }
     }
-    expect([w.watchdog.stuck, w.said]).toEqual([[], []]);
+    expect([w.watchdog.stuck, w.logged]).toEqual([[], []]);
   });
 
   it('continues to send signs while a disk does not answer, and logs that once, long before a loop is stuck', async () => {
@@ -152,12 +152,12 @@ describe('a watchdog', () => {
     expect([w.asked, w.watchdog.stuck]).toEqual([1, []]);
     const words =
       /^warn: The disk of \/state does not answer: items .* are not pushed\. Waiting for it, for \d+s so far\.$/;
-    expect(w.said).toEqual([expect.stringMatching(words)]);
+    expect(w.logged).toEqual([expect.stringMatching(words)]);
     w.answer();
     w.isBusy = false;
     await w.clock.advance(20 * SECOND);
     expect(w.watchdog.diskFailure).toBeUndefined();
-    expect(w.said.at(-1)).toBe('info: all loops make progress again');
+    expect(w.logged.at(-1)).toBe('info: all loops make progress again');
   });
 
   it('reports no disk that answers, even with an error, and uses the longer limit of a loop', async () => {
@@ -165,7 +165,7 @@ describe('a watchdog', () => {
     w.isBusy = true;
     expect(await w.isStuckAfter(14 * MINUTE)).toBe(false);
     expect(w.asked).toBeGreaterThan(0);
-    expect([w.watchdog.diskFailure, w.said]).toEqual([undefined, []]);
+    expect([w.watchdog.diskFailure, w.logged]).toEqual([undefined, []]);
     expect(await w.isStuckAfter(2 * MINUTE)).toBe(true);
     const other = new Watched({}, 2 * MINUTE, { probe: () => Promise.reject(new Error('ENOENT')) });
     other.isBusy = true;
@@ -196,7 +196,7 @@ describe('a watchdog', () => {
     const w = new Watched({}, 2 * MINUTE, { notifier: new Notifier({}, { log: silentLogger }) });
     w.isBusy = true;
     expect(await w.isStuckAfter(5 * MINUTE)).toBe(true);
-    expect(w.said).toEqual([expect.stringMatching(/; restart peersync$/)]);
+    expect(w.logged).toEqual([expect.stringMatching(/; restart peersync$/)]);
   });
 
   it('sends no sign if a check fails, logs the reason, and checks again', async () => {
@@ -204,7 +204,7 @@ describe('a watchdog', () => {
     w.fails = true;
     await w.clock.advance(5 * MINUTE);
     expect(w.signs).toBe(1);
-    expect(w.said[0]).toBe('error: The health of the loops is unknown: oops');
+    expect(w.logged[0]).toBe('error: The health of the loops is unknown: oops');
     w.fails = false;
     await w.clock.advance(MINUTE);
     expect(w.signs).toBeGreaterThan(1);

@@ -4,8 +4,8 @@ import { describe, expect, it, vi } from 'vitest';
 import type { CanaryReport } from '../../src/commands/canary.js';
 import { type Ended, Running } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
+import { HttpPeer } from '../support/http-peer.js';
 import { answering, stranger, well, when } from '../support/scripted-peer.js';
-import { serve } from '../support/server.js';
 import { Site } from '../support/site.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
@@ -231,8 +231,7 @@ describe('a canary at a peer of the standard', () => {
 
   it('shows the first bytes of an unexpected answer', async () => {
     const none = '{"count":"0","successall":"true","countsuccess":0,"countfail":0}';
-    const url = await serve(async (request, response) => {
-      const body = Buffer.concat(await request.toArray()).toString();
+    const { url } = await HttpPeer.start(({ body }, response) => {
       response.end(body.includes('url-0') ? 'Bananas are on offer today' : none);
     });
     const { run, cwd } = await atRemotePeer();

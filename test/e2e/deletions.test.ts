@@ -112,9 +112,9 @@ it('the documents of very many removed files stay until a person approves their 
   await confirmed(names);
   for (const name of names.slice(0, 25)) rmSync(site.path(name));
   for (let run = 0; run < 2; run += 1) {
-    const held = await site.run('once');
-    expect(held.code).toBe(3);
-    expect(held.stdout).toMatch(
+    const result = await site.run('once');
+    expect(result.code).toBe(3);
+    expect(result.stdout).toMatch(
       /25 of 30 files of the folder "inbox" .*`peersync approve-deletes inbox`/,
     );
   }

@@ -41,7 +41,7 @@ class Crowd {
   }
 
   /** Connections that the peer did not close at once. */
-  get held(): number {
+  get openConnections(): number {
     const before = performance.now() - 200;
     return [...this.#sockets.values()].filter((at) => at < before).length;
   }
@@ -79,7 +79,7 @@ it('the daemon reaches the embedded peer even if other accounts hold all of its 
 
   const crowd = new Crowd(port, ['127.0.0.1', '127.0.0.2'], 300);
   // The daemon's own connection of before is given up when it was idle for a second.
-  await until(() => crowd.held === 512, 'nobody gets in by the port');
+  await until(() => crowd.openConnections === 512, 'nobody gets in by the port');
   writeFileSync(join(directory, 'inbox', 'amid.txt'), 'A file in the crowd.\n');
   await until(() => run.stdout.includes('confirmed inbox/amid.txt'), 'it is confirmed', 15_000);
   expect(run.stdout).not.toContain('The peer does not answer');

@@ -114,8 +114,8 @@ describe('a command that a message names', () => {
 });
 
 /** Every command in what was said; each is a line that works. */
-async function expectWorking(said: string, config: string): Promise<void> {
-  for (const line of new Set(Array.from(said.matchAll(COMMAND), ([, line = '']) => line))) {
+async function expectWorking(output: string, config: string): Promise<void> {
+  for (const line of new Set(Array.from(output.matchAll(COMMAND), ([, line = '']) => line))) {
     if (!/--help|schema/.test(line)) expect(line).toContain(` -c ${shellWord(config)}`);
     const example = line.replaceAll('PATH', VALUES.PATH ?? '');
     expectAccepted(example, await execute(wordsOf(example), temporaryDirectory()));
@@ -155,16 +155,16 @@ describe('a message with a configuration other than the default', () => {
       await run('resume'),
       await run('rescan'),
     ];
-    const said = [watch, ...answers].map(({ stderr, stdout }) => `${stdout}${stderr}`).join('\n');
+    const output = [watch, ...answers].map(({ stderr, stdout }) => `${stdout}${stderr}`).join('\n');
     for (const name of ['run', 'once', 'resume', 'list --status quarantined', 'why PATH'])
-      expect(said).toContain(`\`peersync ${name} -c ${shellWord(config)}`);
-    expect(said).toContain(`\`peersync retry ${shellWord(file)} -c ${shellWord(config)}\``);
+      expect(output).toContain(`\`peersync ${name} -c ${shellWord(config)}`);
+    expect(output).toContain(`\`peersync retry ${shellWord(file)} -c ${shellWord(config)}\``);
     const json = await run('list', '--status', 'quarantined', '--json');
     expect(json.stdout).not.toBe('');
     await run('pause');
     const status = JSON.parse((await run('status', '--json')).stdout);
     expect(JSON.stringify(status.conditions)).toContain(`\`peersync resume -c ${config}\``);
-    await expectWorking(said, config);
+    await expectWorking(output, config);
   });
 
   it('names it on the page and in the log of the daemon', async () => {

@@ -63,7 +63,7 @@ it('why explains a rename by both names, and the log has it in one line', async 
   expect((await site.run('why', 'inbox/note.md')).stdout).toMatch(
     /^name +renamed from inbox\/draft\.md$/m,
   );
-  const told = site.daemon.said.filter((line) => /draft|removed/.test(line));
-  expect(told).toEqual(['info: renamed inbox/draft.md to inbox/note.md']);
+  const renames = site.daemon.logged.filter((line) => /draft|removed/.test(line));
+  expect(renames).toEqual(['info: renamed inbox/draft.md to inbox/note.md']);
   await site.stop();
 });

@@ -120,14 +120,14 @@ it('once ends if all pending files are in a missing folder, and reports the fold
   expect(await once()).toMatchObject({ error: { code: 'PAUSED' } });
   await site.run('resume');
   renameSync(shelf, away);
-  const held = await once();
+  const result = await once();
   const items = { confirmed: 1, pending: 3 };
-  expect(held).toMatchObject({ code: 1, items, error: { code: 'FOLDER_HELD' } });
-  expect(held.error.message).toContain(
+  expect(result).toMatchObject({ code: 1, items, error: { code: 'FOLDER_HELD' } });
+  expect(result.error.message).toContain(
     `The folder "shelf" was left out: The folder ${shelf} is not there`,
   );
-  expect(held.error.message).toContain('3 files of it wait to be pushed.');
-  expect(held.error.hint).toContain('then run again');
+  expect(result.error.message).toContain('3 files of it wait to be pushed.');
+  expect(result.error.hint).toContain('then run again');
   renameSync(away, shelf);
   expect(await once()).toMatchObject({ code: 0, items: { confirmed: 4, pending: 0 } });
   renameSync(shelf, away);

@@ -43,9 +43,9 @@ it('a peer that had Digest gets no plain-text password after a restart, unless a
   const came = watched(site, well);
   site.drop('inbox/b.txt');
   await site.start();
-  const isSaid = () =>
-    site.daemon.said.some((line) => /in a way that is not safe: .*asks for Basic/.test(line));
-  await until(isSaid, 'it is said');
+  const isLogged = () =>
+    site.daemon.logged.some((line) => /in a way that is not safe: .*asks for Basic/.test(line));
+  await until(isLogged, 'it is logged');
   const checked = await site.run('check');
   expect(checked).toMatchObject({
     code: 1,
@@ -74,8 +74,8 @@ it('Basic over http to another machine needs peer.auth.allowBasic, which a reloa
   site.drop('inbox/a.txt');
   await site.start();
   await until(
-    () => site.daemon.said.some((line) => line.includes('peer.auth.allowBasic')),
-    'it is said',
+    () => site.daemon.logged.some((line) => line.includes('peer.auth.allowBasic')),
+    'it is logged',
   );
   expect((await site.run('check')).stdout).toMatch(
     /^FAILED {2}access: .*in plain text[\s\S]*allowBasic/m,
@@ -85,6 +85,6 @@ it('Basic over http to another machine needs peer.auth.allowBasic, which a reloa
   const report = await site.ask<ReloadReport>('reload');
   expect(report).toEqual({ changes: ['peer.auth.allowBasic: false, now true'], restart: [] });
   await site.confirmed('inbox/a.txt');
-  expect((await site.run('check')).stdout).toContain('ok      access:');
+  expect((await site.run('check')).stdout).toContain('ok       access:');
   await site.stop();
 });

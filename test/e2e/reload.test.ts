@@ -1,15 +1,11 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
-import { request as requestOf } from 'node:http';
-import { createServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { hostname } from 'node:os';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/lib/clock.js';
 import type { ReloadReport } from '../../src/report/live.js';
 import { lockState } from '../../src/state/directory.js';
-import { afterwards } from '../support/afterwards.js';
 import { makeCertificate } from '../support/certificate.js';
-import { well } from '../support/scripted-peer.js';
+import { ScriptedPeer, well } from '../support/scripted-peer.js';
 import { Site } from '../support/site.js';
 import { deferred, until } from '../support/wait.js';
 
@@ -151,7 +147,7 @@ describe('a reload of a running daemon', () => {
 
   it('changes nothing if the configuration is wrong, and reports all errors', async () => {
     await has('steady');
-    const said = listening();
+    const lines = listening();
     const good = readFileSync(site.config, 'utf8');
     const wrong = {
       ...JSON.parse(good),
@@ -168,7 +164,7 @@ describe('a reload of a running daemon', () => {
       'folders',
       'everything continues as before',
     ])
-      expect(said()).toContain(part);
+      expect(lines()).toContain(part);
     const refused = {
       code: 'CONFIG_INVALID',
       message: expect.stringContaining('push.concurrency'),
@@ -195,8 +191,8 @@ describe('a reload of a running daemon', () => {
     site.drop('steady/a.txt');
     await site.confirmed('steady/a.txt');
     writeFileSync(site.config, good);
-    const told = (await site.run('status')).stdout;
-    expect(told).toMatch(
+    const output = (await site.run('status')).stdout;
+    expect(output).toMatch(
       /^config +The changed configuration was refused.* errors: .*push\.concurrency/m,
     );
     expect((await site.run('reload')).stdout).toBe('Nothing changed.\n');
@@ -239,7 +235,7 @@ describe('a reload of a running daemon', () => {
     site.drop('hinted/a.txt');
     await has('hinted');
     await site.confirmed('hinted/a.txt');
-    const said = listening();
+    const lines = listening();
     const watch = async () => (await site.status()).folders[0]?.watch?.state;
     await until(async () => (await watch()) === 'watching', 'it watches');
     const lookups = site.proxy.lookups.length;
@@ -257,7 +253,7 @@ describe('a reload of a running daemon', () => {
     await until(() => site.proxy.lookups.length > lookups + 1, 'it is looked up again and again');
     site.drop('hinted/by-rescan.txt');
     await site.confirmed('hinted/by-rescan.txt');
-    expect(said()).toContain('"level":20');
+    expect(lines()).toContain('"level":20');
   });
 
   it('applies added, changed and removed mirrors, and keeps the file of a removed one', async () => {
@@ -306,30 +302,16 @@ describe('a reload', () => {
   it('reads the trusted certificates again: a renewed one needs no restart', async () => {
     const site = await Site.begin();
     const own = makeCertificate();
-    const front = createServer(own, (request, response) => {
-      const { method = 'GET', headers, url = '/' } = request;
-      const onwards = requestOf(site.peer.url + url, { method, headers }, (answer) => {
-        response.writeHead(answer.statusCode ?? 500, answer.headers);
-        answer.pipe(response);
-      });
-      onwards.on('error', () => response.destroy());
-      request.pipe(onwards);
-    });
-    await new Promise<void>((listening) => front.listen(0, '127.0.0.1', listening));
-    afterwards('test', () => {
-      front.close();
-      front.closeAllConnections();
-    });
+    const front = await ScriptedPeer.start(site.peer.url, { tls: own });
     const ca = site.path('ca.pem');
     writeFileSync(ca, own.cert);
-    const { port } = front.address() as AddressInfo;
-    site.configure({ peer: site.section({ url: `https://127.0.0.1:${port}`, tls: { ca } }) });
+    site.configure({ peer: site.section({ url: front.url, tls: { ca } }) });
     await site.start();
     site.drop('inbox/a.txt');
     await site.confirmed('inbox/a.txt');
     const renewed = makeCertificate();
-    front.setSecureContext(renewed);
-    front.closeAllConnections();
+    front.renewCertificate(renewed);
+    front.breakConnections();
     site.drop('inbox/b.txt');
     const away = async () =>
       (await site.status()).peer.queue?.circuit.reason?.kind === 'unreachable';

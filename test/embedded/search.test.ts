@@ -391,9 +391,9 @@ describe('a query', () => {
     expect(await urls({ query: 'tea collection:"x y"' })).toEqual(['new.html']);
     expect(await urls({ query: 'collection:z' })).toEqual(['old.html']);
     expect(await urls({ query: 'collection:z', collection: 'x y' })).toEqual([]);
-    const told = { author: 'A. B.', date: '2026-01-02T00:00:00.000Z', language: 'de' };
-    expect((await search(peer, { query: 'collection:"x y"' })).items[0]).toMatchObject(told);
-    expect(await peerdoc(peer, 'http://h/new.html')).toMatchObject(told);
+    const expected = { author: 'A. B.', date: '2026-01-02T00:00:00.000Z', language: 'de' };
+    expect((await search(peer, { query: 'collection:"x y"' })).items[0]).toMatchObject(expected);
+    expect(await peerdoc(peer, 'http://h/new.html')).toMatchObject(expected);
   });
 
   it('of any words finds the documents with them, page by page, each once', () => {

@@ -3,7 +3,7 @@
 import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { systemClock } from '../../src/lib/clock.js';
-import { openMirrors } from '../support/mirror-world.js';
+import { openMirrors } from './open-mirrors.js';
 
 const [baseUrl = '', directory = '', lock = ''] = process.argv.slice(2);
 

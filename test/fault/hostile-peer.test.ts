@@ -5,10 +5,10 @@ import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { MirrorReport } from '../../src/mirror/record.js';
 import { MARKER } from '../../src/mirror/target-path.js';
 import { Running } from '../support/cli.js';
-import { openMirrors, type ServerSetting } from '../support/mirror-world.js';
 import { answering, type Behaviour, type Call, halfAnAnswer } from '../support/scripted-peer.js';
 import { Site } from '../support/site.js';
 import { until } from '../support/wait.js';
+import { openMirrors, type ServerSetting } from './open-mirrors.js';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
 const json = (value: unknown) => answering(200, JSON.stringify(value), JSON_TYPE);

@@ -12,9 +12,9 @@ import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it, onTestFailed } from 'vitest';
 import { Running } from '../support/cli.js';
+import { HttpPeer } from '../support/http-peer.js';
 import { compiledProgram } from '../support/program.js';
 import { Random } from '../support/random.js';
-import { serve } from '../support/server.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 
@@ -71,8 +71,8 @@ it(`edits of a person and changes in the peer survive ${KILLS} kills of the mirr
   const random = Random.seeded();
   onTestFailed(() => console.error(`PEERSYNC_TEST_SEED=${random.seed} repeats this`));
   const program = await compiledProgram(resolve(import.meta.dirname, 'editing.ts'));
-  const url = await serve(async (request, response) => {
-    const asked = new URLSearchParams(Buffer.concat(await request.toArray()).toString());
+  const { url } = await HttpPeer.start(({ body }, response) => {
+    const asked = new URLSearchParams(body);
     response.setHeader('content-type', 'application/json').end(answer(asked));
   });
   const directory = temporaryDirectory();
@@ -170,14 +170,14 @@ it(`edits of a person and changes in the peer survive ${KILLS} kills of the mirr
   const added = edits.filter(({ pk }) => pk === '').map(({ value }) => value);
   const twice = added.filter((value) => inPeer.split(`,${value},`).length > 2);
   expect(twice, 'rows that were added twice').toEqual([]);
-  const told = history.filter(({ by }) => by === 'mirror');
-  const notHis = told.filter(
+  const changes = history.filter(({ by }) => by === 'mirror');
+  const notHis = changes.filter(
     ({ column, value }) => column !== undefined && value !== '' && !value.startsWith('m'),
   );
   expect(notHis, 'what others wrote and was put back to something older').toEqual([]);
   const removed = new Set(edits.flatMap(({ pk, column }) => (column === undefined ? [pk] : [])));
-  const notRemoved = told.filter(({ pk, column }) => column === undefined && !removed.has(pk));
+  const notRemoved = changes.filter(({ pk, column }) => column === undefined && !removed.has(pk));
   expect(notRemoved, 'rows that were deleted and nobody removed').toEqual([]);
-  expect(told.length, 'edits reached the peer').toBeGreaterThan(edits.length / 4);
+  expect(changes.length, 'edits reached the peer').toBeGreaterThan(edits.length / 4);
   expect(edits.length).toBeGreaterThan(KILLS);
 }, 600_000);

@@ -3,9 +3,9 @@ import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { Running } from '../support/cli.js';
+import { HttpPeer } from '../support/http-peer.js';
 import { compiledProgram } from '../support/program.js';
 import { Random } from '../support/random.js';
-import { serve } from '../support/server.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 
@@ -59,19 +59,17 @@ it(`a file is whole at every instant while its mirror is killed ${KILLS} times`,
   let number = 0;
   /** Whether the peer goes on changing; if not, everything keeps its number. */
   let isChanging = true;
-  const url = await serve((request, response) => {
-    request.resume().on('end', () => {
-      if (isChanging) number += 1;
-      const isShare = request.url?.includes('share');
-      response.setHeader('content-type', isShare ? 'application/octet-stream' : 'application/json');
-      const text = 'a "quoted",\nbroken line';
-      const table = rows.map((pk) => JSON.stringify({ pk, cells: { number: `${number}`, text } }));
-      response.end(
-        isShare
-          ? FILES['share.bin'](`${number}`)
-          : `{"table":"t","columns":["number","text"],"rows":[\n${table.join(',\n')}\n]}`,
-      );
-    });
+  const peer = await HttpPeer.start(({ url }, response) => {
+    if (isChanging) number += 1;
+    const isShare = url.includes('share');
+    response.setHeader('content-type', isShare ? 'application/octet-stream' : 'application/json');
+    const text = 'a "quoted",\nbroken line';
+    const table = rows.map((pk) => JSON.stringify({ pk, cells: { number: `${number}`, text } }));
+    response.end(
+      isShare
+        ? FILES['share.bin'](`${number}`)
+        : `{"table":"t","columns":["number","text"],"rows":[\n${table.join(',\n')}\n]}`,
+    );
   });
   const directory = temporaryDirectory();
   const root = join(directory, 'mirror');
@@ -98,7 +96,7 @@ it(`a file is whole at every instant while its mirror is killed ${KILLS} times`,
 
   for (let round = 0; round < KILLS; round += 1) {
     const before = seen();
-    const mirroring = new Running([url, directory], { program });
+    const mirroring = new Running([peer.url, directory], { program });
     mirroring.child.stdout?.once('data', () => {
       isStill = false;
     });
@@ -118,7 +116,7 @@ it(`a file is whole at every instant while its mirror is killed ${KILLS} times`,
   over = true;
   await reading;
   expect(looks).toBeGreaterThan(KILLS * 5);
-  await new Running([url, directory], { program }).says('loaded');
+  await new Running([peer.url, directory], { program }).says('loaded');
   const temporary = () => readdirSync(root).filter((name) => name.includes('tmp'));
   await until(() => temporary().length <= 2, 'temporary files are swept');
   // While a version is kept, the one before has no place for a moment.

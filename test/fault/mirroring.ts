@@ -1,6 +1,6 @@
 // Mirrors a table and a share of a peer without end, as fast as it can. Arguments: the peer's URL,
 // a directory.
-import { openMirrors } from '../support/mirror-world.js';
+import { openMirrors } from './open-mirrors.js';
 
 console.log('loaded');
 const [baseUrl = '', directory = ''] = process.argv.slice(2);

@@ -239,8 +239,8 @@ async function goThrough(site: Site, name: string): Promise<void> {
   const { daemon, proxy } = site;
   const { behaviour, says } = FAILURES[name] ?? { behaviour: well, says: '' };
   const isBusy = says === ASKS_TO_WAIT;
-  const [confirmed, saidBefore] = [daemon.confirmed, daemon.said.length];
-  const said = () => daemon.said.slice(saidBefore);
+  const [confirmed, loggedBefore] = [daemon.confirmed, daemon.logged.length];
+  const logged = () => daemon.logged.slice(loggedBefore);
   // It begins just when a push was answered, so that accepted items are caught in it too.
   const accepted = deferred();
   proxy.behaviour = async (call) => {
@@ -253,30 +253,31 @@ async function goThrough(site: Site, name: string): Promise<void> {
   await begins(site, behaviour);
   const calls = proxy.requests.length;
   const [last = ''] = site.dropSome(`${name}-after`);
-  await until(() => said().length > 0, `${name}: something is said`);
+  await until(() => logged().length > 0, `${name}: it is logged`);
   await site.becomes(last, 'pending');
 
   const triesAt = async () => (await site.status()).peer.queue?.circuit.tries ?? 0;
   const tries = await triesAt();
-  const saidAt = proxy.requests.length;
+  const loggedAt = proxy.requests.length;
   const end = performance.now() + 1_500;
-  const isTriedAgain = async () => (await triesAt()) > tries || proxy.requests.length > saidAt + 1;
+  const isTriedAgain = async () =>
+    (await triesAt()) > tries || proxy.requests.length > loggedAt + 1;
   await until(isTriedAgain, `${name}: tried again`);
   // A rate needs a time to be seen in.
   await until(() => performance.now() > end, 'a moment passed');
   const line = isBusy
     ? `^info: The peer ${says} Going on in 2s\\.$`
     : `^warn: The peer ${says}.*Work waits and nothing is lost; next try in ${TIME}\\.$`;
-  expect(said()).toEqual([expect.stringMatching(new RegExp(line))]);
+  expect(logged()).toEqual([expect.stringMatching(new RegExp(line))]);
   const pushes = (since: number) =>
     proxy.requests.slice(since).filter(({ path }) => path.includes('push_p'));
   expect(mostInASecond(proxy.requests.slice(calls)), 'calls in a second').toBeLessThanOrEqual(48);
   expect(mostInASecond(pushes(calls)), 'pushes in a second').toBeLessThanOrEqual(12);
-  expect(mostInASecond(pushes(saidAt)), 'pushes in a second, once it is said').toBeLessThan(5);
+  expect(mostInASecond(pushes(loggedAt)), 'pushes in a second, once it is logged').toBeLessThan(5);
   if (says.startsWith('does not answer'))
     expect(
-      mostInASecond(proxy.requests.slice(saidAt)),
-      'calls in a second, once it is said',
+      mostInASecond(proxy.requests.slice(loggedAt)),
+      'calls in a second, once it is logged',
     ).toBeLessThan(7);
 
   // Between two waits that a peer asks for it is asked, and a file may be on its way.
@@ -302,7 +303,7 @@ async function goThrough(site: Site, name: string): Promise<void> {
   await daemon.confirms(confirmed + 24);
   const items = { confirmed: confirmed + 24, pending: 0, quarantined: 0 };
   expect((await site.status()).items).toMatchObject(items);
-  expect(said().slice(1)).toEqual(isBusy ? [] : [expect.stringMatching(AGAIN)]);
+  expect(logged().slice(1)).toEqual(isBusy ? [] : [expect.stringMatching(AGAIN)]);
 }
 
 describe.concurrent('a failing peer', () => {
@@ -327,7 +328,7 @@ describe.concurrent('a failing peer', () => {
     site.dropSome('f');
     const daemon = inDetail(site);
     await daemon.confirms(12);
-    expect(daemon.said).toEqual([]);
+    expect(daemon.logged).toEqual([]);
     await site.stop();
   });
 

@@ -6,8 +6,8 @@ import { type Lock, takeLock } from '../../src/lib/lock.js';
 const path = process.argv[2] ?? '';
 let lock: Lock | undefined;
 
-async function outcome(told: string): Promise<string> {
-  if (told === 'release') {
+async function outcome(command: string): Promise<string> {
+  if (command === 'release') {
     await lock?.release();
     return 'released';
   }
@@ -20,5 +20,5 @@ async function outcome(told: string): Promise<string> {
 }
 
 console.log('ready');
-for await (const told of createInterface({ input: process.stdin }))
-  console.log(await outcome(told));
+for await (const command of createInterface({ input: process.stdin }))
+  console.log(await outcome(command));

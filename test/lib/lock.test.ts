@@ -26,8 +26,8 @@ import { until } from '../support/wait.js';
 
 let contenderProgram: string;
 
-const held = (holder: Holder) => new Error(describeHolder(holder));
-const take = (path: string, clock = systemClock) => takeLock(path, clock, held);
+const heldByAnother = (holder: Holder) => new Error(describeHolder(holder));
+const take = (path: string, clock = systemClock) => takeLock(path, clock, heldByAnother);
 const freshPath = () => join(temporaryDirectory(), 'lock');
 /** Returns the names of the files beside the lock, except the socket of its holder. */
 function around(path: string): string[] {
@@ -60,13 +60,13 @@ function started(
 async function contender(path: string) {
   const child = started(process.execPath, contenderProgram, path);
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
-  const said = async () => String((await lines.next()).value);
-  expect(await said()).toBe('ready');
+  const nextLine = async () => String((await lines.next()).value);
+  expect(await nextLine()).toBe('ready');
   return {
     pid: child.pid ?? 0,
-    async told(word: 'try' | 'release'): Promise<string> {
+    async send(word: 'try' | 'release'): Promise<string> {
       child.stdin.write(`${word}\n`);
-      return await said();
+      return await nextLine();
     },
     async kill(): Promise<void> {
       child.kill('SIGKILL');
@@ -92,7 +92,7 @@ const contenders = (path: string, count: number) =>
 async function contest(
   all: readonly Contender[],
 ): Promise<{ winner: Contender; others: Contender[] }> {
-  const outcomes = await Promise.all(all.map((each) => each.told('try')));
+  const outcomes = await Promise.all(all.map((each) => each.send('try')));
   const winner = all[outcomes.indexOf('won')];
   if (winner === undefined) throw new Error(`nobody won: ${outcomes.join(', ')}`);
   const others = all.filter((each) => each !== winner);
@@ -112,14 +112,14 @@ describe('a lock', () => {
     const other = await contender(path);
     const lock = await take(path, new FakeClock(Date.UTC(2026, 0, 1)));
     expect(await readLock(path)).toEqual(lock.holder);
-    expect(await other.told('try')).toBe(`held by ${process.pid}`);
+    expect(await other.send('try')).toBe(`held by ${process.pid}`);
     await expect(take(path)).rejects.toThrow(`pid ${process.pid}, since 2026-01-01T00:00:00.000Z`);
     expect(around(path)).toEqual(['lock']);
     expect(statSync(path).mode & 0o777).toBe(0o600);
     await lock.release();
     expect(around(path)).toEqual([]);
     expect(await readLock(path)).toBeUndefined();
-    expect(await other.told('try')).toBe('won');
+    expect(await other.send('try')).toBe('won');
     expect(await readLock(path)).toMatchObject({ pid: other.pid });
   });
 
@@ -128,7 +128,7 @@ describe('a lock', () => {
     mkdirSync(directory);
     const path = join(directory, 'lock');
     const other = await contender(path);
-    expect(await other.told('try')).toBe('won');
+    expect(await other.send('try')).toBe('won');
     const names = () => readdirSync(directory).filter((name) => name.endsWith('.socket'));
     expect(names()).toHaveLength(1);
     // No process here has this pid, as if the holder ran in another container.
@@ -165,7 +165,7 @@ describe('a lock', () => {
       if (round % 3 > 0) writeFileSync(path, round % 3 === 1 ? dead(round) : '');
       const { winner } = await contest(both);
       expect(around(path)).toEqual(['lock']);
-      expect(await winner.told('release')).toBe('released');
+      expect(await winner.send('release')).toBe('released');
     }
     expect(around(path)).toEqual([]);
   });
@@ -173,7 +173,7 @@ describe('a lock', () => {
   it('is free if the pid of its holder now belongs to another process', async () => {
     const path = freshPath();
     const other = await contender(path);
-    expect(await other.told('try')).toBe('won');
+    expect(await other.send('try')).toBe('won');
     const holder = JSON.parse(readFileSync(path, 'utf8'));
     writeFileSync(path, JSON.stringify({ ...holder, started: `${Number(holder.started) - 1}` }));
     withoutSocket(path, holder);
@@ -216,11 +216,11 @@ describe('a lock', () => {
   it('can be taken after a process died while taking it', async () => {
     const path = freshPath();
     const [first, second] = await contenders(path, 2);
-    expect(await first?.told('try')).toBe('won');
+    expect(await first?.send('try')).toBe('won');
     await first?.kill();
     const dead = readFileSync(path, 'utf8');
     writeFileSync(guardOf(path), dead.replace('nonce":"', 'nonce":"x'));
-    expect(await second?.told('try')).toBe('won');
+    expect(await second?.send('try')).toBe('won');
     expect(around(path)).toEqual(['lock']);
   });
 
@@ -285,7 +285,7 @@ describe('a lock', () => {
   it('is free at once if its holder died on the same machine, whatever host name and pids are', async () => {
     const path = freshPath();
     const other = await contender(path);
-    expect(await other.told('try')).toBe('won');
+    expect(await other.send('try')).toBe('won');
     const holder = JSON.parse(readFileSync(path, 'utf8')) as Holder;
     writeFileSync(
       path,

@@ -1,14 +1,15 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { type Clock, systemClock } from '../../src/lib/clock.js';
+import type { Clock } from '../../src/lib/clock.js';
 import { MARKER } from '../../src/mirror/target-path.js';
 import type { Citation } from '../../src/peer/citation.js';
 import { lifeOf, pendingRecord } from '../state/records.js';
 import { FakeClock } from '../support/fake-clock.js';
-import { FakePeer, peerError } from '../support/mirror-peer.js';
-import { MirrorWorld } from '../support/mirror-world.js';
+import { type FakePeer, failing } from '../support/fake-peer.js';
+import type { MirrorWorld } from '../support/mirror-world.js';
 import { until } from '../support/wait.js';
+import { world } from '../support/world.js';
 
 const MINUTE = 60_000;
 const DAY = 86_400_000;
@@ -20,23 +21,22 @@ const manyPaths = (count: number) =>
 
 /** A folder of confirmed items, which the peer knows, and the mirror of their citations. */
 class Folder {
-  readonly peer = new FakePeer();
-  readonly world: MirrorWorld;
-
-  constructor(readonly clock: Clock = systemClock) {
-    this.world = new MirrorWorld(this.peer, { clock });
-  }
+  private constructor(readonly w: MirrorWorld) {}
 
   static async open(paths: readonly string[], more: object = {}, clock?: Clock): Promise<Folder> {
-    const folder = new Folder(clock);
-    await folder.world.open({ citations: [{ folder: 'inbox', ...more }] });
+    const mirrors = { citations: [{ folder: 'inbox', ...more }] };
+    const folder = new Folder(await world({ mirrors, clock }));
     for (const path of paths) folder.confirm(path);
     return folder;
   }
 
+  get peer(): FakePeer {
+    return this.w.peer;
+  }
+
   confirm(path: string, more: object = {}): void {
     const item = pendingRecord(path);
-    this.world.state.put({ ...lifeOf(item)[2], ...more });
+    this.w.state.put({ ...lifeOf(item)[2], ...more });
     this.knows(item.url);
   }
 
@@ -52,27 +52,27 @@ class Folder {
   }
 
   remove(path: string, more: object = {}): void {
-    const entry = this.world.state.get('inbox', path);
+    const entry = this.w.state.get('inbox', path);
     if (entry?.status !== 'confirmed') throw new Error('no item');
-    this.world.state.put({ ...entry, status: 'gone', ...more });
+    this.w.state.put({ ...entry, status: 'gone', ...more });
   }
 
   /** The peer fails for some paths. */
-  fails(code: Parameters<typeof peerError>[0], isBad: (path: string) => boolean): void {
-    this.peer.onAsk = (what) => isBad(pathOf(what)) && Promise.reject(peerError(code, 500));
+  fails(code: Parameters<typeof failing>[0], isBad: (path: string) => boolean): void {
+    this.peer.onRequest = (what) => isBad(pathOf(what)) && Promise.reject(failing(code, 500));
   }
 
   once() {
-    return this.world.once('citations/inbox');
+    return this.w.once('citations/inbox');
   }
 
   get status() {
-    return this.world.status();
+    return this.w.status();
   }
 
   /** The paths that were asked for, in order. */
   get asked(): string[] {
-    return this.peer.asked.map(pathOf);
+    return this.peer.requests.map(pathOf);
   }
 }
 
@@ -81,15 +81,15 @@ const pathOf = (what: string) => decodeURIComponent(what.split('/inbox/')[1] ?? 
 describe('mirrored citations', () => {
   it('are one file for each confirmed item, and unchanged ones keep their mtime', async () => {
     const folder = await Folder.open(['b.txt', 'a/x.txt', 'a.txt']);
-    const { world } = folder;
-    world.state.put(pendingRecord('not-yet.txt'));
+    const { w } = folder;
+    w.state.put(pendingRecord('not-yet.txt'));
     expect(await folder.once()).toMatchObject({ changed: true, rows: 3 });
     expect(folder.asked).toEqual(['a.txt', 'a/x.txt', 'b.txt']);
     const files = ['a.txt', 'a/x.txt', 'b.txt'].map((path) => `citations/inbox/${path}.json`);
-    expect(world.files()).toEqual(files);
-    const before = files.map((file) => world.mtime(file));
+    expect(w.files()).toEqual(files);
+    const before = files.map((file) => w.mtime(file));
     expect(await folder.once()).toMatchObject({ changed: false, rows: 3 });
-    expect(files.map((file) => world.mtime(file))).toEqual(before);
+    expect(files.map((file) => w.mtime(file))).toEqual(before);
   });
 
   it('are the same text in any order of the answer', async () => {
@@ -101,7 +101,7 @@ describe('mirrored citations', () => {
     folder.knows(url, { sentences: [two, one], citing: [b, a] });
     await folder.once();
     const sentences = [one, { ...two, appearsIn: ['https://a/', 'https://b/'] }];
-    const told = {
+    const expected = {
       url,
       title: 'T',
       sentences,
@@ -109,7 +109,7 @@ describe('mirrored citations', () => {
       similar: [],
       sha256: expect.stringMatching(/^[\da-f]{64}$/),
     };
-    expect(JSON.parse(folder.world.read('citations/inbox/a.txt.json'))).toEqual(told);
+    expect(JSON.parse(folder.w.read('citations/inbox/a.txt.json'))).toEqual(expected);
     folder.knows(url, { sentences: [one, two], citing: [a, b] });
     expect(await folder.once()).toMatchObject({ changed: false });
   });
@@ -121,37 +121,37 @@ describe('mirrored citations', () => {
     folder.remove('a.txt');
     folder.peer.citations.clear();
     expect(await folder.once()).toMatchObject({ changed: true, rows: 0 });
-    expect(folder.world.files()).toEqual(['citations/inbox/b.txt.json']);
-    expect(folder.world.has('citations/inbox/never')).toBe(false);
+    expect(folder.w.files()).toEqual(['citations/inbox/b.txt.json']);
+    expect(folder.w.has('citations/inbox/never')).toBe(false);
     expect(folder.status?.condition).toBeUndefined();
   });
 
   it('are kept as conflict files before they are replaced or removed if somebody edited them', async () => {
     const folder = await Folder.open(['a.txt', 'b.txt', 'c.txt']);
     await folder.once();
-    const { world } = folder;
+    const { w } = folder;
     const fileOf = (path: string) => `citations/inbox/${path}.json`;
     const edited = Object.fromEntries(
-      ['a.txt', 'b.txt'].map((path) => [path, world.read(fileOf(path)).replace('"T"', '"mine"')]),
+      ['a.txt', 'b.txt'].map((path) => [path, w.read(fileOf(path)).replace('"T"', '"mine"')]),
     );
-    for (const [path, text] of Object.entries(edited)) world.write(fileOf(path), text);
-    await world.loseState();
-    rmSync(join(world.root, MARKER));
-    await world.open(SETTINGS);
+    for (const [path, text] of Object.entries(edited)) w.write(fileOf(path), text);
+    await w.loseState();
+    rmSync(join(w.root, MARKER));
+    await w.open(SETTINGS);
     for (const path of ['a.txt', 'b.txt', 'c.txt']) folder.confirm(path);
     folder.remove('b.txt');
     folder.knows(pendingRecord('c.txt').url, { title: 'another' });
     const { conflicts = [] } = await folder.once();
     const kept = conflicts.map(({ file }) => [
       file.replace(/\.json\.conflict-.*/, ''),
-      world.read(file),
+      w.read(file),
     ]);
     expect(kept.sort()).toEqual([
       ['citations/inbox/a.txt', edited['a.txt']],
       ['citations/inbox/b.txt', edited['b.txt']],
     ]);
-    expect(world.files().filter((file) => file.includes('conflict'))).toHaveLength(2);
-    expect(world.read(fileOf('a.txt'))).toContain('"T"');
+    expect(w.files().filter((file) => file.includes('conflict'))).toHaveLength(2);
+    expect(w.read(fileOf('a.txt'))).toContain('"T"');
   });
 
   it('are requested as configured', async () => {
@@ -168,15 +168,15 @@ describe('mirrored citations', () => {
     };
     await folder.once();
     expect(options).toEqual([{ filter: true, ch: 3 }]);
-    expect(folder.world.files()).toEqual(['c/a.txt.inbox.json']);
+    expect(folder.w.files()).toEqual(['c/a.txt.inbox.json']);
   });
 
   it('continue their pass after a restart', async () => {
     const folder = await Folder.open(['a.txt', 'b.txt', 'c.txt', 'd.txt']);
     folder.fails('PEER_UNREACHABLE', (path) => path === 'c.txt');
     expect(await folder.once()).toMatchObject({ failure: { code: 'PEER_UNREACHABLE' } });
-    await folder.world.open(SETTINGS);
-    folder.peer.onAsk = () => {};
+    await folder.w.open(SETTINGS);
+    folder.peer.onRequest = () => {};
     expect(await folder.once()).toMatchObject({ changed: true, rows: 4 });
     expect(folder.asked).toEqual(['a.txt', 'b.txt', 'c.txt', 'c.txt', 'd.txt']);
   });
@@ -194,8 +194,8 @@ describe('mirrored citations', () => {
     folder.fails('PEER_FAILED', (path) => path !== 'p00.txt');
     expect(await folder.once()).toMatchObject({ failure: { code: 'PEER_FAILED' } });
     expect(folder.asked).toHaveLength(6);
-    folder.peer.onAsk = () => {};
-    folder.peer.asked.length = 0;
+    folder.peer.onRequest = () => {};
+    folder.peer.requests.length = 0;
     expect(await folder.once()).toMatchObject({ rows: 12 });
     expect(folder.asked[0]).toBe('p01.txt');
   });
@@ -203,7 +203,7 @@ describe('mirrored citations', () => {
   it('are requested once for each of thousands of items, in order', async () => {
     const folder = await Folder.open([]);
     const paths = Array.from({ length: 4_500 }, (_, i) => `d${i % 7}/${(i * 7919) % 4_500}.txt`);
-    for (const path of paths) folder.world.state.put(lifeOf(pendingRecord(path))[2]);
+    for (const path of paths) folder.w.state.put(lifeOf(pendingRecord(path))[2]);
     await folder.once();
     expect(folder.asked).toEqual(paths.toSorted());
   });
@@ -215,8 +215,8 @@ describe('mirrored citations', () => {
     await folder.once();
     const nextPassAt = clock.now() + DAY;
     await clock.advance(DAY / 4);
-    await folder.world.open(SETTINGS);
-    folder.world.start();
+    await folder.w.open(SETTINGS);
+    folder.w.start();
     await clock.advance(MINUTE);
     await settled(clock, () => folder.status?.nextAt === nextPassAt, 'the next pass is planned');
     expect(folder.asked).toEqual(['a.txt']);
@@ -228,8 +228,8 @@ describe('mirrored citations', () => {
     await folder.once();
     clock.set(-DAY);
     clock.restart();
-    await folder.world.open(SETTINGS);
-    folder.world.start();
+    await folder.w.open(SETTINGS);
+    folder.w.start();
     await clock.advance(MINUTE);
     await settled(
       clock,
@@ -254,12 +254,12 @@ describe('mirrored citations of a folder that changes', () => {
     const clock = new FakeClock();
     const folder = await Folder.open(paths, {}, clock);
     await clock.advance(MINUTE);
-    folder.world.start();
+    folder.w.start();
     await clock.advance(MINUTE);
     await asked(folder, clock, paths);
     await clock.advance(MINUTE);
     await rested(folder, clock);
-    folder.peer.asked.length = 0;
+    folder.peer.requests.length = 0;
     return { folder, clock };
   }
 
@@ -293,7 +293,7 @@ describe('mirrored citations of a folder that changes', () => {
     expect(folder.asked).toEqual([]);
     await clock.advance(MINUTE);
     await asked(folder, clock, paths);
-    expect(folder.world.has('citations/inbox/c.txt.json')).toBe(true);
+    expect(folder.w.has('citations/inbox/c.txt.json')).toBe(true);
     // That says nothing of the others: they are as old as they were, and their turn does not move.
     expect(folder.status).toMatchObject({ rows: 4, succeededAt, nextAt });
     await clock.advance(DAY / 2);
@@ -305,14 +305,14 @@ describe('mirrored citations of a folder that changes', () => {
     folder.remove('a.txt', { since: clock.now() });
     await clock.advance(MINUTE);
     await settled(clock, () => folder.status?.rows === 1, 'a run has ended');
-    expect(folder.world.files()).toEqual(['citations/inbox/b.txt.json']);
+    expect(folder.w.files()).toEqual(['citations/inbox/b.txt.json']);
   });
 
   it('are fetched soon after a restart for items confirmed before it, and for all when a person asks', async () => {
     const { folder, clock } = await followed(['a.txt']);
     folder.confirm('b.txt', { since: clock.now() });
-    await folder.world.open(SETTINGS);
-    folder.world.start();
+    await folder.w.open(SETTINGS);
+    folder.w.start();
     await settled(clock, () => folder.status?.nextAt !== undefined, 'it is started');
     await clock.advance(MINUTE);
     await asked(folder, clock, ['b.txt']);
@@ -331,8 +331,8 @@ describe('mirrored citations of a folder that changes', () => {
     const nextAt = folder.status?.nextAt;
     folder.confirm('q.txt', { since: clock.now() });
     expect(folder.status?.nextAt).toBe(nextAt);
-    folder.peer.onAsk = () => {};
-    folder.peer.asked.length = 0;
+    folder.peer.onRequest = () => {};
+    folder.peer.requests.length = 0;
     await clock.advance(MINUTE);
     await asked(folder, clock, [...paths.slice(1), 'q.txt']);
     expect(folder.status?.failure).toBeUndefined();
@@ -343,11 +343,11 @@ describe('mirrored citations of a folder that changes', () => {
     const paths = manyPaths(10);
     const folder = await Folder.open(paths, {}, clock);
     await clock.advance(MINUTE);
-    folder.peer.onAsk = (what) => {
+    folder.peer.onRequest = (what) => {
       if (pathOf(what) === 'p04.txt') folder.confirm('new.txt', { since: clock.now() });
       clock.skip(10_000);
     };
-    folder.world.start();
+    folder.w.start();
     await clock.advance(MINUTE);
     await settled(clock, () => folder.status?.rows === 11, 'the pass is over');
     expect(folder.asked.toSorted()).toEqual(['new.txt', ...paths]);

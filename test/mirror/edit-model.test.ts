@@ -212,7 +212,7 @@ class Model {
       step += 1;
     };
     this.world.onStep = onStep;
-    this.world.peer.onAsk = onStep;
+    this.world.peer.onRequest = onStep;
     try {
       await this.world.run();
     } catch (error) {
@@ -220,7 +220,7 @@ class Model {
       this.world.open();
     } finally {
       this.world.onStep = () => {};
-      this.world.peer.onAsk = () => {};
+      this.world.peer.onRequest = () => {};
     }
   }
 

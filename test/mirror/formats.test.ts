@@ -10,7 +10,7 @@ import {
 import { hasHeader, writeTable } from '../../src/mirror/formats/formats.js';
 import { readTable } from '../../src/mirror/formats/read.js';
 import type { TableRow } from '../../src/peer/table.js';
-import { row } from '../support/mirror-peer.js';
+import { row } from '../support/fake-peer.js';
 import {
   anyName,
   anyTable,

@@ -17,72 +17,86 @@ import { passes, records } from '../../src/mirror/plan.js';
 import { MARKER } from '../../src/mirror/target-path.js';
 import { afterwards } from '../support/afterwards.js';
 import { FakeClock } from '../support/fake-clock.js';
-import { FakePeer, hold } from '../support/mirror-peer.js';
-import { A_MINUTE_LATER, filesBelow, MirrorWorld } from '../support/mirror-world.js';
+import { FakePeer } from '../support/fake-peer.js';
+import {
+  A_MINUTE_LATER,
+  filesBelow,
+  type MirrorSettings,
+  type MirrorWorld,
+} from '../support/mirror-world.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
+import { world } from '../support/world.js';
 
-/**
- * Mirrors of a peer with the objects `a`, `b` and `c` and the tables `prices-eu` and `prices-us`;
- * not opened.
- */
-function three(clock?: Clock) {
-  const peer = new FakePeer();
-  for (const name of ['a', 'b', 'c']) peer.objects.set(name, { content: `object ${name}` });
-  for (const name of ['prices-eu', 'prices-us']) peer.table(name, { apple: { price: '1' } });
-  const world = new MirrorWorld(peer, { clock });
-  const count = (what: string) => peer.asked.filter((each) => each === what).length;
-  return { peer, world, count };
+const OBJECTS = {
+  a: { content: 'object a' },
+  b: { content: 'object b' },
+  c: { content: 'object c' },
+};
+const TABLES = {
+  'prices-eu': { apple: { price: '1' } },
+  'prices-us': { apple: { price: '1' } },
+};
+
+/** Opens mirrors of a peer with three objects and two tables. */
+async function three(
+  mirrors: MirrorSettings,
+  {
+    objects = OBJECTS,
+    ...options
+  }: { objects?: typeof OBJECTS; clock?: Clock; root?: string } = {},
+) {
+  const peer = new FakePeer({ objects, tables: TABLES });
+  const w = await world({ mirrors, peer, ...options });
+  const count = (what: string) => peer.requests.filter((each) => each === what).length;
+  return { peer, w, count };
 }
 
 const shares = (...names: string[]) => ({ shares: names.map((data) => ({ data })) });
 
 describe('mirrors whose configuration changes during a run', () => {
   it('are added, changed and removed, and unchanged ones keep their schedule', async () => {
-    const { world, count } = three();
     const b = { data: 'b', every: '1h' };
-    await world.open({ shares: [{ data: 'a' }, b] });
-    world.start();
-    await until(() => world.has('shares/a') && world.has('shares/b'), 'both are there');
-    const nextAt = () => world.status('a')?.nextAt;
+    const { w, count } = await three({ shares: [{ data: 'a' }, b] });
+    w.start();
+    await until(() => w.has('shares/a') && w.has('shares/b'), 'both are there');
+    const nextAt = () => w.status('a')?.nextAt;
     await until(() => nextAt() !== undefined, 'the next turn is planned');
     const before = nextAt();
-    await world.configure({ shares: [{ data: 'a' }, { ...b, path: 'moved/b' }, { data: 'c' }] });
+    await w.configure({ shares: [{ data: 'a' }, { ...b, path: 'moved/b' }, { data: 'c' }] });
     await until(
-      () => world.has('moved/b') && world.has('shares/c'),
+      () => w.has('moved/b') && w.has('shares/c'),
       'the changed and the new one are there',
     );
     expect([nextAt(), count('share a')]).toEqual([before, 1]);
-    await world.configure(shares('c'));
-    expect(world.names).toEqual(['c']);
-    expect(world.logged.filter((line) => line.includes('not configured any more'))).toHaveLength(2);
-    expect(world.read('shares/a')).toBe('object a');
-    await world.configure(shares('a', 'c'));
+    await w.configure(shares('c'));
+    expect(w.names).toEqual(['c']);
+    expect(w.logged.filter((line) => line.includes('not configured any more'))).toHaveLength(2);
+    expect(w.read('shares/a')).toBe('object a');
+    await w.configure(shares('a', 'c'));
     await until(() => count('share a') === 2, 'it runs again');
   });
 
   it('leave nothing of a list that is being processed', async () => {
-    const { peer, world } = three();
+    const { peer, w } = await three({ tables: [{ table: 't*', every: '1d' }] });
     for (let n = 0; n < 3_000; n += 1) peer.table(`t${n}`, {});
-    await world.open({ tables: [{ table: 't*', every: '1d' }] });
-    const run = world.run('t*').catch(() => []);
-    while (world.names.length === 1) await nextTurn();
-    expect(world.names.length).toBeLessThan(3_000);
-    await world.configure(shares('a'));
+    const run = w.run('t*').catch(() => []);
+    while (w.names.length === 1) await nextTurn();
+    expect(w.names.length).toBeLessThan(3_000);
+    await w.configure(shares('a'));
     await run;
-    expect(world.names).toEqual(['a']);
+    expect(w.names).toEqual(['a']);
   });
 
   it('do not interrupt the run of an unchanged mirror', async () => {
-    const { peer, world, count } = three();
-    const release = hold(peer, 'share a');
-    await world.open(shares('a'));
-    world.start();
+    const { peer, w, count } = await three(shares('a'));
+    const release = peer.hold('share a');
+    w.start();
     await until(() => count('share a') === 1, 'it is under way');
-    await world.configure(shares('a', 'b'));
-    await until(() => world.has('shares/b'), 'the new one ran meanwhile');
+    await w.configure(shares('a', 'b'));
+    await until(() => w.has('shares/b'), 'the new one ran meanwhile');
     release();
-    await until(() => world.has('shares/a'), 'it ended');
+    await until(() => w.has('shares/a'), 'it ended');
     expect(count('share a')).toBe(1);
   });
 
@@ -92,45 +106,42 @@ describe('mirrors whose configuration changes during a run', () => {
   ])(
     'cancel the run of a mirror that is %s, and write nothing to its old path',
     async (_, after) => {
-      const { peer, world, count } = three();
-      const release = hold(peer, 'share a');
-      await world.open(shares('a'));
-      world.start();
-      const run = world.once('a').catch((error: unknown) => error);
+      const { peer, w, count } = await three(shares('a'));
+      const release = peer.hold('share a');
+      w.start();
+      const run = w.once('a').catch((error: unknown) => error);
       await until(() => count('share a') >= 1, 'it is under way');
-      const configured = world.configure({ shares: after });
+      const configured = w.configure({ shares: after });
       release();
       await configured;
       expect(await run).toMatchObject({ code: 'MIRROR_REPLACED' });
       const files = after.map(({ path }) => path);
-      await until(() => files.every((file) => world.has(file)), 'the new one ran');
-      expect([world.files(), world.failure]).toEqual([files, undefined]);
+      await until(() => files.every((file) => w.has(file)), 'the new one ran');
+      expect([w.files(), w.failure]).toEqual([files, undefined]);
     },
   );
 
   it('remove the mirrors that a removed pattern created', async () => {
-    const { world } = three();
-    await world.open({ tables: [{ table: 'prices-*' }] });
-    await world.run();
-    expect(world.names).toEqual(['prices-*', 'prices-eu', 'prices-us']);
-    await world.configure({ tables: [{ table: 'prices-e*' }] });
-    expect(world.names).toEqual(['prices-e*', 'prices-eu']);
-    expect(world.files()).toEqual(['tables/prices-eu.csv', 'tables/prices-us.csv']);
+    const { w } = await three({ tables: [{ table: 'prices-*' }] });
+    await w.run();
+    expect(w.names).toEqual(['prices-*', 'prices-eu', 'prices-us']);
+    await w.configure({ tables: [{ table: 'prices-e*' }] });
+    expect(w.names).toEqual(['prices-e*', 'prices-eu']);
+    expect(w.files()).toEqual(['tables/prices-eu.csv', 'tables/prices-us.csv']);
   });
 
   it('write everything to a new root, and take no file for removed by a person', async () => {
-    const { peer, world } = three();
     const settings = {
       ...shares('a'),
       tables: [{ table: 'prices-eu', edit: true, deletes: true }],
     };
     const both = ['shares/a', 'tables/prices-eu.csv'];
-    await world.open(settings);
-    world.start();
-    await until(() => both.every((file) => world.has(file)), 'both are there');
+    const { peer, w } = await three(settings);
+    w.start();
+    await until(() => both.every((file) => w.has(file)), 'both are there');
     const other = join(temporaryDirectory(), 'other');
     mkdirSync(other);
-    await world.configure(settings, other);
+    await w.configure(settings, other);
     await until(
       () => both.every((file) => filesBelow(other).includes(file)),
       'both are there as well',
@@ -143,24 +154,23 @@ describe('mirrors whose configuration changes during a run', () => {
 });
 
 it('mirrors that are not configured any more are forgotten and logged, and their files stay', async () => {
-  const { world } = three();
-  await world.open(shares('a', 'b'));
-  await world.run();
-  passes.keep(world.state, 'b', { beganAt: 1, files: 1, changed: false });
-  await world.open(shares('a'));
-  await world.run();
-  expect([records.names(world.state), passes.names(world.state)]).toEqual([['a'], []]);
-  expect(world.logged).toContain(
+  const { w } = await three(shares('a', 'b'));
+  await w.run();
+  passes.keep(w.state, 'b', { beganAt: 1, files: 1, changed: false });
+  await w.open(shares('a'));
+  await w.run();
+  expect([records.names(w.state), passes.names(w.state)]).toEqual([['a'], []]);
+  expect(w.logged).toContain(
     'info: mirror b is not configured any more: it is forgotten, its file stays',
   );
-  expect(world.read('shares/b')).toBe('object b');
+  expect(w.read('shares/b')).toBe('object b');
 });
 
 it('the health check measures runs that neither ask the peer nor wait for a commit', async () => {
-  const { peer, world, count } = three();
-  const { mirrors, state } = await world.open(shares('a'));
+  const { peer, w, count } = await three(shares('a'));
+  const { mirrors, state } = w;
   const check = mirrors.health.find(({ name }) => name === 'mirror runs');
-  const answer = hold(peer, 'share a');
+  const answer = peer.hold('share a');
   const setMeta = state.setMeta.bind(state);
   let busy: unknown;
   let isOver = false;
@@ -179,7 +189,7 @@ it('the health check measures runs that neither ask the peer nor wait for a comm
     await commit();
   };
   expect(check?.busy).toBe(false);
-  world.start();
+  w.start();
   await until(() => count('share a') === 1, 'the peer is asked');
   expect(check?.busy).toBe(false);
   answer();
@@ -187,7 +197,7 @@ it('the health check measures runs that neither ask the peer nor wait for a comm
   await until(() => keep !== undefined, 'the record is to be kept');
   expect([busy, check?.busy]).toEqual([true, false]);
   keep?.();
-  await until(() => world.status()?.nextAt !== undefined, 'done');
+  await until(() => w.status()?.nextAt !== undefined, 'done');
   expect(check?.busy).toBe(false);
 });
 
@@ -203,32 +213,33 @@ describe('the mirror root', () => {
    * to can be taken away.
    */
   async function mounted(more: object, clock?: Clock) {
-    const { peer, world } = three(clock);
+    const root = join(temporaryDirectory(), 'mirror');
     const disk = mkdtempSync(join(other ?? '', 'peersync-'));
     const mountPoint = temporaryDirectory();
     afterwards('test', async () => rmSync(disk, { recursive: true, force: true }));
     const lead = (to: string): void => {
-      rmSync(world.root, { force: true });
-      symlinkSync(to, world.root);
+      rmSync(root, { force: true });
+      symlinkSync(to, root);
     };
     lead(disk);
-    await world.open({ tables: [{ table: 'prices-eu', ...more }] });
-    const once = () => world.once('prices-eu');
+    const mirrors = { tables: [{ table: 'prices-eu', ...more }] };
+    const { peer, w } = await three(mirrors, clock === undefined ? { root } : { root, clock });
+    const once = () => w.once('prices-eu');
     expect(await once()).toMatchObject({ changed: true });
-    return { peer, world, once, mount: () => lead(disk), unmount: () => lead(mountPoint) };
+    return { peer, w, once, mount: () => lead(disk), unmount: () => lead(mountPoint) };
   }
 
   it.skipIf(other === undefined)(
     'is not written to while its disk is not mounted, and an old file on that disk is no edit',
     async () => {
-      const { peer, world, once, mount, unmount } = await mounted({ edit: true }, A_MINUTE_LATER);
+      const { peer, w, once, mount, unmount } = await mounted({ edit: true }, A_MINUTE_LATER);
       unmount();
       peer.table('prices-eu', { apple: { price: '2' } });
       expect(await once()).toMatchObject({ failure: { code: 'MIRROR_ROOT_AWAY' } });
-      expect(world.has('tables')).toBe(false);
+      expect(w.has('tables')).toBe(false);
       mount();
       expect((await once()).failure).toBeUndefined();
-      expect(world.read(FILE)).toBe('pk,price\napple,2\n');
+      expect(w.read(FILE)).toBe('pk,price\napple,2\n');
       expect(peer.writes).toEqual([]);
     },
   );
@@ -236,12 +247,12 @@ describe('the mirror root', () => {
   it.skipIf(other === undefined)(
     'may move to another disk with its files, or begin anew',
     async () => {
-      const { world, once, unmount } = await mounted({});
+      const { w, once, unmount } = await mounted({});
       unmount();
-      writeFileSync(join(world.root, 'a file'), '');
+      writeFileSync(join(w.root, 'a file'), '');
       expect((await once()).failure).toBeUndefined();
-      expect(world.has(FILE)).toBe(true);
-      for (const name of ['tables', 'a file']) rmSync(join(world.root, name), { recursive: true });
+      expect(w.has(FILE)).toBe(true);
+      for (const name of ['tables', 'a file']) rmSync(join(w.root, name), { recursive: true });
       expect((await once()).changed).toBe(true);
     },
   );
@@ -250,29 +261,28 @@ describe('the mirror root', () => {
     'gets no directories by a poll for edits while its disk is not mounted',
     async () => {
       const clock = new FakeClock(Date.now() + 3_600_000);
-      const { world, unmount } = await mounted({ edit: true, every: '1h' }, clock);
+      const { w, unmount } = await mounted({ edit: true, every: '1h' }, clock);
       const passUntil = (isSo: () => boolean, what: string) =>
         until(async () => {
           await clock.advance(1_000);
           return isSo();
         }, what);
-      world.start();
+      w.start();
       await passUntil(
-        () => world.status()?.nextAt !== undefined && world.status()?.running === false,
+        () => w.status()?.nextAt !== undefined && w.status()?.running === false,
         'it ran',
       );
       unmount();
-      await passUntil(() => world.status()?.failure?.code === 'MIRROR_ROOT_AWAY', 'it is noticed');
-      expect(world.has('tables')).toBe(false);
+      await passUntil(() => w.status()?.failure?.code === 'MIRROR_ROOT_AWAY', 'it is noticed');
+      expect(w.has('tables')).toBe(false);
     },
   );
 
   it('is filled again if somebody emptied it on the same disk', async () => {
-    const { world } = three();
-    await world.open(shares('a'));
+    const { w } = await three(shares('a'));
     for (let i = 0; i < 2; i += 1) {
-      expect((await world.once('a')).changed).toBe(true);
-      rmSync(world.root, { recursive: true });
+      expect((await w.once('a')).changed).toBe(true);
+      rmSync(w.root, { recursive: true });
     }
   });
 });
@@ -293,123 +303,114 @@ describe('a mirrored file that somebody edited', () => {
     'tables/prices-us.csv': 'pk,price\napple,2\n',
   };
   /** Returns the contents of the conflict files of a file. */
-  const kept = (world: MirrorWorld, file: string) =>
-    world
-      .files()
-      .flatMap((name) => (name.startsWith(`${file}.conflict-`) ? [world.read(name)] : []));
+  const kept = (w: MirrorWorld, file: string) =>
+    w.files().flatMap((name) => (name.startsWith(`${file}.conflict-`) ? [w.read(name)] : []));
 
   it('is kept as a conflict file if a new state mirrors there, and an unedited file is not', async () => {
-    const { peer, world } = three(A_MINUTE_LATER);
-    await world.open(SETTINGS);
-    await world.run();
-    for (const [file, text] of Object.entries(EDITED)) world.write(file, text);
-    await world.loseState();
-    rmSync(join(world.root, MARKER));
-    await world.open(SETTINGS);
-    for (const { name, conflicts } of await world.run())
+    const { peer, w } = await three(SETTINGS, { clock: A_MINUTE_LATER });
+    await w.run();
+    for (const [file, text] of Object.entries(EDITED)) w.write(file, text);
+    await w.loseState();
+    rmSync(join(w.root, MARKER));
+    await w.open(SETTINGS);
+    for (const { name, conflicts } of await w.run())
       expect([name, conflicts?.length]).toEqual([name, 1]);
     for (const [file, text] of Object.entries(CONTENT)) {
-      expect(world.read(file)).toBe(text);
-      expect(kept(world, file)).toEqual([EDITED[file as keyof typeof EDITED]]);
+      expect(w.read(file)).toBe(text);
+      expect(kept(w, file)).toEqual([EDITED[file as keyof typeof EDITED]]);
     }
     expect(peer.writes).toEqual([]);
-    await world.loseState();
-    rmSync(join(world.root, MARKER));
-    await world.open(SETTINGS);
-    await world.run();
-    expect(world.files().filter((name) => name.includes('.conflict-'))).toHaveLength(3);
+    await w.loseState();
+    rmSync(join(w.root, MARKER));
+    await w.open(SETTINGS);
+    await w.run();
+    expect(w.files().filter((name) => name.includes('.conflict-'))).toHaveLength(3);
   });
 
   it('is listed until a person removes the conflict file', async () => {
-    const { world } = three();
-    await world.open(shares('a'));
-    await world.run();
-    world.write('shares/a', 'mine');
-    const [report] = await world.run();
+    const { w } = await three(shares('a'));
+    await w.run();
+    w.write('shares/a', 'mine');
+    const [report] = await w.run();
     const file = report?.conflicts?.[0]?.file ?? '';
-    expect(world.read(file)).toBe('mine');
-    expect(world.logged.join()).toContain(`the file as it was edited is ${file}`);
-    expect((await world.once('a')).conflicts).toHaveLength(1);
-    rmSync(join(world.root, file));
-    expect((await world.once('a')).conflicts).toBeUndefined();
+    expect(w.read(file)).toBe('mine');
+    expect(w.logged.join()).toContain(`the file as it was edited is ${file}`);
+    expect((await w.once('a')).conflicts).toHaveLength(1);
+    rmSync(join(w.root, file));
+    expect((await w.once('a')).conflicts).toBeUndefined();
   });
 
   it('is kept as a conflict file if a person accepts that the peer does not have it any more', async () => {
-    const { peer, world } = three();
-    await world.open(SETTINGS);
-    await world.run('a', 'prices-eu');
-    for (const file of ['shares/a', 'tables/prices-eu.csv'] as const)
-      world.write(file, EDITED[file]);
+    const { peer, w } = await three(SETTINGS);
+    await w.run('a', 'prices-eu');
+    for (const file of ['shares/a', 'tables/prices-eu.csv'] as const) w.write(file, EDITED[file]);
     peer.objects.clear();
     peer.tableRows.clear();
     for (const name of ['a', 'prices-eu']) {
-      expect((await world.once(name)).condition).toBeDefined();
-      await world.mirrors.accept(name);
+      expect((await w.once(name)).condition).toBeDefined();
+      await w.mirrors.accept(name);
     }
-    expect(world.has('shares/a') || world.has('tables/prices-eu.csv')).toBe(false);
-    expect(kept(world, 'shares/a')).toEqual(['mine']);
-    expect(kept(world, 'tables/prices-eu.csv')).toEqual([EDITED['tables/prices-eu.csv']]);
+    expect(w.has('shares/a') || w.has('tables/prices-eu.csv')).toBe(false);
+    expect(kept(w, 'shares/a')).toEqual(['mine']);
+    expect(kept(w, 'tables/prices-eu.csv')).toEqual([EDITED['tables/prices-eu.csv']]);
   });
 
   it('is not confused with a file that a killed process replaced or kept', async () => {
-    const { peer, world } = three();
-    await world.open(shares('a'));
-    await world.run();
-    world.write('shares/a', 'mine');
-    const older = world.state.meta('mirror/a');
-    await world.run();
+    const { peer, w } = await three(shares('a'));
+    await w.run();
+    w.write('shares/a', 'mine');
+    const older = w.state.meta('mirror/a');
+    await w.run();
     // Killed after the copy, before the file was replaced.
-    world.state.setMeta('mirror/a', older);
-    world.write('shares/a', 'mine');
-    expect((await world.once('a')).conflicts).toHaveLength(1);
-    expect(kept(world, 'shares/a')).toEqual(['mine']);
+    w.state.setMeta('mirror/a', older);
+    w.write('shares/a', 'mine');
+    expect((await w.once('a')).conflicts).toHaveLength(1);
+    expect(kept(w, 'shares/a')).toEqual(['mine']);
     // Killed after the file was replaced, before that was on disk.
     let writing: unknown;
-    const { setMeta } = world.state;
-    world.state.setMeta = (name, value) => {
+    const { setMeta } = w.state;
+    w.state.setMeta = (name, value) => {
       if (value !== null && typeof value === 'object' && 'writing' in value) writing = value;
-      setMeta.call(world.state, name, value);
+      setMeta.call(w.state, name, value);
     };
     peer.objects.set('a', { content: 'second' });
-    await world.run();
-    setMeta.call(world.state, 'mirror/a', writing as never);
+    await w.run();
+    setMeta.call(w.state, 'mirror/a', writing as never);
     // … and again before the next was in place.
     peer.objects.set('a', { content: 'third' });
-    await world.run();
-    setMeta.call(world.state, 'mirror/a', writing as never);
-    world.write('shares/a', 'second');
+    await w.run();
+    setMeta.call(w.state, 'mirror/a', writing as never);
+    w.write('shares/a', 'second');
     peer.objects.set('a', { content: 'fourth' });
-    await world.run();
-    expect([world.read('shares/a'), kept(world, 'shares/a')]).toEqual(['fourth', ['mine']]);
+    await w.run();
+    expect([w.read('shares/a'), kept(w, 'shares/a')]).toEqual(['fourth', ['mine']]);
   });
 
   it('is left alone after a hundred conflict files', async () => {
-    const { world } = three();
-    await world.open(shares('a'));
-    await world.run();
-    for (let n = 0; n < 100; n += 1) world.write(`shares/a.conflict-2026-${n}`, `${n}`);
-    world.write('shares/a', 'mine');
-    expect((await world.once('a')).failure?.code).toBe('MIRROR_EDITED_AGAIN');
-    expect(world.read('shares/a')).toBe('mine');
+    const { w } = await three(shares('a'));
+    await w.run();
+    for (let n = 0; n < 100; n += 1) w.write(`shares/a.conflict-2026-${n}`, `${n}`);
+    w.write('shares/a', 'mine');
+    expect((await w.once('a')).failure?.code).toBe('MIRROR_EDITED_AGAIN');
+    expect(w.read('shares/a')).toBe('mine');
   });
 
   it('is left as it is if it is edited just before the rename, and the next run keeps the edit', async () => {
-    const { world } = three();
-    await world.open(shares('a'));
-    await world.run();
-    world.write('shares/a', 'first');
-    const { commit } = world.state;
+    const { w } = await three(shares('a'));
+    await w.run();
+    w.write('shares/a', 'first');
+    const { commit } = w.state;
     let edits = 0;
-    world.state.commit = async () => {
+    w.state.commit = async () => {
       edits += 1;
-      if (edits === 1) world.write('shares/a', 'and second');
-      await commit.call(world.state);
+      if (edits === 1) w.write('shares/a', 'and second');
+      await commit.call(w.state);
     };
-    await world.run();
-    expect(world.read('shares/a')).toBe('and second');
-    await world.run();
-    expect(world.read('shares/a')).toBe('object a');
-    expect(kept(world, 'shares/a')).toContain('and second');
+    await w.run();
+    expect(w.read('shares/a')).toBe('and second');
+    await w.run();
+    expect(w.read('shares/a')).toBe('object a');
+    expect(kept(w, 'shares/a')).toContain('and second');
   });
 });
 
@@ -418,15 +419,16 @@ describe('a mirror root', () => {
 
   /** One that is mirrored into, and another daemon with a state of its own. */
   async function two(root = (first: string) => first) {
-    const [one, other] = [three(), three(A_MINUTE_LATER)];
-    for (const name of ['a', 'b']) other.peer.objects.set(name, { content: `other ${name}` });
-    await one.world.open(SETTINGS);
-    await one.world.run();
-    other.world.root = root(one.world.root);
-    await other.world.open(SETTINGS);
+    const { w: one } = await three(SETTINGS);
+    await one.run();
+    const { w: other } = await three(SETTINGS, {
+      objects: { ...OBJECTS, a: { content: 'other a' }, b: { content: 'other b' } },
+      clock: A_MINUTE_LATER,
+      root: root(one.root),
+    });
     const conditions = async () =>
-      (await other.world.run()).map(({ condition, failure }) => (condition ?? failure)?.code);
-    return { one: one.world, other: other.world, conditions };
+      (await other.run()).map(({ condition, failure }) => (condition ?? failure)?.code);
+    return { one, other, conditions };
   }
 
   it('belongs to one state: another state writes nothing there, and names the owner', async () => {
@@ -462,40 +464,37 @@ describe('a mirror root', () => {
   });
 
   it('waits for a person after the state was lost', async () => {
-    const { world } = three();
-    await world.open(shares('a'));
-    await world.run();
-    await world.loseState();
-    await world.open(shares('a'));
-    expect((await world.once('a')).condition?.code).toBe('ROOT_TAKEN');
-    expect((await world.mirrors.accept('a')).condition).toBeUndefined();
-    expect((await world.once('a')).condition).toBeUndefined();
+    const { w } = await three(shares('a'));
+    await w.run();
+    await w.loseState();
+    await w.open(shares('a'));
+    expect((await w.once('a')).condition?.code).toBe('ROOT_TAKEN');
+    expect((await w.mirrors.accept('a')).condition).toBeUndefined();
+    expect((await w.once('a')).condition).toBeUndefined();
   });
 
   it('belongs to a state that was killed right after it took the root', async () => {
-    const { world } = three();
-    await world.open(shares('a'));
-    const { commit } = world.state;
-    world.state.commit = async () => {
-      expect(existsSync(join(world.root, MARKER))).toBe(false);
-      await commit.call(world.state);
-      world.state.commit = commit;
+    const { w } = await three(shares('a'));
+    const { commit } = w.state;
+    w.state.commit = async () => {
+      expect(existsSync(join(w.root, MARKER))).toBe(false);
+      await commit.call(w.state);
+      w.state.commit = commit;
     };
-    expect((await world.once('a')).failure).toBeUndefined();
-    await world.open(shares('a'));
-    expect((await world.once('a')).condition).toBeUndefined();
+    expect((await w.once('a')).failure).toBeUndefined();
+    await w.open(shares('a'));
+    expect((await w.once('a')).condition).toBeUndefined();
   });
 
   it.each(['', '{"owner":', '{"owner":""}', '[]', 'null'])(
     "with the marker %j is nobody's who could be asked",
     async (text) => {
-      const { world } = three();
-      await world.open(shares('a'));
-      await world.run();
-      world.write(MARKER, text);
-      expect((await world.once('a')).condition?.message).toContain(`${MARKER} cannot be read`);
-      await world.mirrors.accept('a');
-      expect((await world.once('a')).condition).toBeUndefined();
+      const { w } = await three(shares('a'));
+      await w.run();
+      w.write(MARKER, text);
+      expect((await w.once('a')).condition?.message).toContain(`${MARKER} cannot be read`);
+      await w.mirrors.accept('a');
+      expect((await w.once('a')).condition).toBeUndefined();
     },
   );
 
@@ -530,9 +529,8 @@ describe('a mirror root', () => {
   });
 
   it('keeps its marker from a mirror with the same path', async () => {
-    const { world } = three();
-    await world.open({ shares: [{ data: 'a', path: MARKER.toUpperCase() }] });
-    for (let i = 0; i < 2; i += 1) expect((await world.once('a')).condition).toBeUndefined();
-    expect(world.files()).toHaveLength(1);
+    const { w } = await three({ shares: [{ data: 'a', path: MARKER.toUpperCase() }] });
+    for (let i = 0; i < 2; i += 1) expect((await w.once('a')).condition).toBeUndefined();
+    expect(w.files()).toHaveLength(1);
   });
 });

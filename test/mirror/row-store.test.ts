@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { compareByCodePoint } from '../../src/lib/text.js';
 import { RowStore, type RowStoreOptions } from '../../src/mirror/row-store.js';
 import type { TableRow } from '../../src/peer/table.js';
-import { row } from '../support/mirror-peer.js';
+import { row } from '../support/fake-peer.js';
 import { openBelow } from '../support/mirror-world.js';
 import { Random } from '../support/random.js';
 import { temporaryDirectory } from '../support/temp.js';

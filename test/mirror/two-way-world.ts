@@ -19,7 +19,7 @@ import type { MirrorRecord } from '../../src/mirror/record.js';
 import { TwoWayTable } from '../../src/mirror/two-way/two-way-table.js';
 import { FileChanged } from '../../src/mirror/whole-file.js';
 import { FakeClock } from '../support/fake-clock.js';
-import { FakePeer } from '../support/mirror-peer.js';
+import { FakePeer } from '../support/fake-peer.js';
 import { temporaryDirectory } from '../support/temp.js';
 
 export type Cells = Record<string, string>;
@@ -43,7 +43,11 @@ type Outcome = Omit<Partial<MirrorRecord>, 'kind'> & {
   readonly changed?: boolean;
 };
 
-/** The two-way table `T` of a fake peer, and its file. Runs need no scheduler, and can crash. */
+/**
+ * The two-way table `T` of a fake peer, and its file. It is apart from the world of all mirrors
+ * because its tests play thousands of edits, runs and crashes: a run needs no scheduler, no queue
+ * and no state, and can crash at each of its steps.
+ */
 export class TwoWayWorld {
   readonly peer = new FakePeer();
   /** The rows of the peer. */
@@ -294,6 +298,6 @@ export async function twoWayWorld(
 ) {
   const world = new TwoWayWorld(typeof rows === 'string' ? rowsOf(rows) : rows, settings);
   await world.settled();
-  world.peer.asked.length = 0;
+  world.peer.requests.length = 0;
   return world;
 }

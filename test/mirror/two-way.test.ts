@@ -174,7 +174,7 @@ describe('a two-way table', () => {
     world.save(world.rows().map((row) => ({ ...row, n: '2' })));
     const stopping = new AbortController();
     let sent = 0;
-    world.peer.onAsk = (what) => {
+    world.peer.onRequest = (what) => {
       sent += Number(what.startsWith('did'));
       if (sent === 1_500) stopping.abort(new Error('enough'));
     };
@@ -184,7 +184,7 @@ describe('a two-way table', () => {
     expect(sent).toBe(2_500);
   });
 
-  it('wants a run after each change of its file', async () => {
+  it('is merged after each change of its file, and not without one', async () => {
     const world = await twoWayWorld();
     const looksEdited = () => world.table.wantsRun();
     expect(await looksEdited()).toBe(false);
@@ -382,10 +382,10 @@ describe('a file that cannot be merged', () => {
   it('is reported without the peer, and merged once it is mended', async () => {
     const world = await twoWayWorld();
     const good = world.text();
-    world.peer.onAsk = () => Promise.reject(new Error('the peer is away'));
+    world.peer.onRequest = () => Promise.reject(new Error('the peer is away'));
     world.write('{');
     expect(await world.condition()).toContain('EDIT_UNREADABLE');
-    world.peer.onAsk = () => {};
+    world.peer.onRequest = () => {};
     world.write(good.replace('"1"', '"mended"'));
     await world.settled();
     expect(world.writes).toEqual(['k1 a=mended']);
@@ -466,24 +466,24 @@ describe('a file that is being written', () => {
   it('is not overwritten if it is saved during a push, or created during a run', async () => {
     const world = await twoWayWorld();
     world.write(world.text().replace('"1"', '"first"'));
-    world.peer.onAsk = (what) =>
+    world.peer.onRequest = (what) =>
       what.startsWith('did') && world.write(world.text().replace('"2"', '"second"'));
     expect(await world.run()).toEqual({ kind: 'busy' });
-    world.peer.onAsk = () => {};
+    world.peer.onRequest = () => {};
     await world.settled();
     expect(world.theirs().k1).toEqual({ a: 'first', b: 'second' });
     const text = world.text();
     rmSync(world.file);
-    world.peer.onAsk = () => world.write(text.replace('first', 'mine'));
+    world.peer.onRequest = () => world.write(text.replace('first', 'mine'));
     expect(await world.run()).toEqual({ kind: 'busy' });
-    world.peer.onAsk = () => {};
+    world.peer.onRequest = () => {};
     await world.settled();
     expect(world.theirs().k1?.a).toBe('mine');
   });
 });
 
-describe('after an interrupted run', () => {
-  it('that was stopped, edits reach the peer', async () => {
+describe('a two-way table whose last run was interrupted', () => {
+  it('by a stop pushes the edits in its next run', async () => {
     const world = await twoWayWorld();
     world.remote.set('k1', { a: 'p', b: '2' });
     const stopping = new AbortController();
@@ -497,22 +497,22 @@ describe('after an interrupted run', () => {
     expect(world.theirs()).toEqual(rowsOf('k1 a=p b=2; k2 a=m b=4'));
   });
 
-  it('with an error of the peer, the file is as it was, and the next run goes on', async () => {
+  it('by an error of the peer leaves the file as it was, and continues in its next run', async () => {
     const world = await twoWayWorld();
     world.save(world.rows().map((row) => ({ ...row, a: 'm' })));
     const edited = world.text();
-    world.peer.onAsk = (what) =>
+    world.peer.onRequest = (what) =>
       what.startsWith('set T k2') && Promise.reject(new Error('the peer is away'));
     await expect(world.run()).rejects.toThrow('the peer is away');
     expect(world.text()).toBe(edited);
-    world.peer.onAsk = () => {};
-    world.peer.asked.length = 0;
+    world.peer.onRequest = () => {};
+    world.peer.requests.length = 0;
     await world.settled();
     expect([world.writes, world.content()]).toEqual([['k2 a=m'], rowsOf('k1 a=m b=2; k2 a=m b=4')]);
   });
 });
 
-describe('without a base', () => {
+describe('a two-way table whose base is missing', () => {
   it.each([
     ['is gone', (path: string) => rmSync(path)],
     [
@@ -520,7 +520,7 @@ describe('without a base', () => {
       (path: string) => writeFileSync(path, readFileSync(path, 'utf8').replace('"3"', '"9"')),
     ],
     ['is cut off', (path: string) => truncateSync(path, statSync(path).size - 10)],
-  ])('that %s nothing is pushed, and the file is saved as a conflict file', async (_, spoil) => {
+  ])('because it %s pushes nothing, and saves the file as a conflict file', async (_, spoil) => {
     const world = await twoWayWorld();
     world.save([
       { pk: 'k1', a: 'm', b: '2' },
@@ -535,14 +535,14 @@ describe('without a base', () => {
     expect([world.conflictTexts(), world.conflicts()]).toEqual([[edited], ['k1 a', 'new']]);
   });
 
-  it('an unedited file follows the peer', async () => {
+  it('follows the peer if its file is unedited', async () => {
     const world = await twoWayWorld();
     rmSync(world.bases, { recursive: true });
     await world.play('peer k1 a=p');
     expect([world.content(), world.conflictFiles()]).toEqual([world.theirs(), []]);
   });
 
-  it('that can be written nothing is written, and leftovers of a killed process are removed', async () => {
+  it('writes nothing if no base can be written, and removes what a killed process left', async () => {
     const world = await twoWayWorld();
     const [base = ''] = readdirSync(world.bases);
     for (const name of [`${base}.next.tmp`, 'other.tmp'])
@@ -557,7 +557,7 @@ describe('without a base', () => {
   });
 });
 
-describe('a table that is gone, accepted', () => {
+describe('a two-way table that a person accepts to be gone', () => {
   it('loses its file and its base, and an edit is left as a conflict file', async () => {
     const world = await twoWayWorld();
     await world.play('peer k2 b=p · run');

@@ -8,53 +8,41 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { createServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { silentLogger } from '../../src/lib/logger.js';
 import { PeerAccess } from '../../src/peer/access.js';
 import type { PeerClientOptions } from '../../src/peer/client-options.js';
-import { afterwards } from '../support/afterwards.js';
 import { makeCertificate } from '../support/certificate.js';
+import { CREDENTIALS, type DigestRules } from '../support/digest.js';
+import { type HttpAnswer, HttpPeer, type HttpRequest } from '../support/http-peer.js';
 import { loggerTo } from '../support/logger.js';
 import { temporaryDirectory } from '../support/temp.js';
-import {
-  ACCEPTED,
-  CREDENTIALS,
-  clientOf,
-  DigestServer,
-  ITEM,
-  OK,
-  serving,
-  TestServer,
-} from './support.js';
+import { ACCEPTED, accepts, clientOf, ITEM, OK, serving } from './support.js';
 
 const WEAK = { code: 'PEER_AUTH_WEAK' };
 const BASIC = { 'www-authenticate': 'Basic realm="r"' };
 
 /** Whether the password arrived in plain text. */
-const isShownTo = ({ requests }: TestServer) =>
+const isShownTo = ({ requests }: HttpPeer) =>
   requests.some(({ headers }) => headers.authorization?.startsWith('Basic'));
 
 /** Accepts any password by Basic. */
-const basic: Parameters<typeof serving>[0] = ({ headers }, response) => {
+const basic: HttpAnswer = ({ headers }, response) => {
   if (headers.authorization?.startsWith('Basic')) response.end(ACCEPTED);
   else response.writeHead(401, BASIC).end('no');
 };
 
 /** A peer with Digest, behind an attacker who may ask for the password in plain text instead. */
-async function between(rules: Parameters<typeof DigestServer.start>[0] = {}) {
-  const digest = await DigestServer.start(rules);
+async function between(rules: Partial<DigestRules> = {}) {
+  const digest = await HttpPeer.start(accepts, { digest: rules });
   const way = { strips: false };
-  const server = await TestServer.http((request, response, n) => {
+  const server = await HttpPeer.start((request, response, n) => {
     if (way.strips) basic(request, response, n);
     else void handOn(request, response);
   });
-  const handOn = async (
-    { method, url, headers, body }: Parameters<Parameters<typeof TestServer.http>[0]>[0],
-    response: Parameters<Parameters<typeof TestServer.http>[0]>[1],
-  ) => {
+  const handOn = async ({ method, url, headers, body }: HttpRequest, response: ServerResponse) => {
     const { authorization, 'content-type': type } = headers;
     const sent = { ...(authorization && { authorization }), ...(type && { 'content-type': type }) };
     const answer = await fetch(digest.url + url, { method, headers: sent, ...(body && { body }) });
@@ -95,7 +83,7 @@ describe('a peer that asked for Digest and asks for Basic', () => {
 
   it('does not get the password in plain text after Digest refused it', async () => {
     const { client, digest, server, way } = await between();
-    digest.password = 'another';
+    digest.digest.password = 'another';
     await expect(client().push([ITEM])).rejects.toMatchObject({ code: 'PEER_AUTH' });
     way.strips = true;
     await expect(client().push([ITEM])).rejects.toMatchObject(WEAK);
@@ -134,13 +122,13 @@ describe('a peer that asked for Digest and asks for Basic', () => {
   it('does not get an answer for MD5 instead of SHA-256 either', async () => {
     const { accessFile, client, server } = await between({ algorithm: 'SHA-256' });
     await client().push([ITEM]);
-    const weaker = await DigestServer.start();
+    const weaker = await HttpPeer.start(accepts, { digest: {} });
     const text = readFileSync(accessFile, 'utf8').replace(server.url, weaker.url);
     writeFileSync(accessFile, text);
     const message = expect.stringContaining('asks for Digest with MD5');
     const asking = clientOf(weaker.url, { credentials: CREDENTIALS, accessFile });
     await expect(asking.push([ITEM])).rejects.toMatchObject({ ...WEAK, message });
-    expect(weaker.log).toEqual(['GET -']);
+    expect(weaker.digest.log).toEqual(['GET -']);
   });
 });
 
@@ -169,25 +157,25 @@ it('a peer with Basic that asked for Digest for a while, and accepted nobody, ge
 
 describe('Basic over http to another machine', () => {
   /** This address is not loopback, and leads to the same server. */
-  const elsewhere = ({ url }: TestServer) => url.replace('127.0.0.1', '0.0.0.0');
+  const elsewhere = ({ url }: HttpPeer) => url.replace('127.0.0.1', '0.0.0.0');
 
   it('is not used unless the option allows it, which takes effect at once', async () => {
-    const server = await TestServer.http(basic);
+    const server = await HttpPeer.start(basic);
     const client = clientOf(elsewhere(server), { credentials: CREDENTIALS });
-    const told = {
+    const expected = {
       ...WEAK,
       message: expect.stringContaining('in plain text (Basic over http, 401); it was not sent'),
       hint: expect.stringContaining('peer.auth.allowBasic'),
     };
     for (let times = 0; times < 2; times += 1)
-      await expect(client.push([ITEM])).rejects.toMatchObject(told);
+      await expect(client.push([ITEM])).rejects.toMatchObject(expected);
     expect(isShownTo(server)).toBe(false);
     client.allowBasic(true);
     expect(await client.push([ITEM])).toMatchObject(OK);
     client.allowBasic(false);
     const before = server.requests.length;
-    await expect(client.push([ITEM])).rejects.toMatchObject(told);
-    expect(isShownTo({ requests: server.requests.slice(before) } as TestServer)).toBe(false);
+    await expect(client.push([ITEM])).rejects.toMatchObject(expected);
+    expect(isShownTo({ requests: server.requests.slice(before) } as HttpPeer)).toBe(false);
     const allowed = clientOf(elsewhere(server), { credentials: CREDENTIALS, allowBasic: true });
     expect(await allowed.push([ITEM])).toMatchObject(OK);
   });
@@ -224,16 +212,7 @@ describe('Basic over http to another machine', () => {
 
 it('Basic over https needs no option', async () => {
   const own = makeCertificate();
-  const server = createServer(own, ({ headers }, response) => {
-    if (headers.authorization) response.end(ACCEPTED);
-    else response.writeHead(401, BASIC).end();
-  });
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
-  afterwards('test', () => {
-    server.close();
-    server.closeAllConnections();
-  });
-  const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const { url } = await HttpPeer.start(basic, { tls: own });
   const client = clientOf(url, { credentials: CREDENTIALS, tls: { ca: own.cert } });
   expect(await client.push([ITEM])).toMatchObject(OK);
 });
@@ -244,13 +223,13 @@ describe('the file that records the schemes', () => {
     async (content) => {
       const { accessFile, client, server, way } = await between();
       writeFileSync(accessFile, content);
-      const said: string[] = [];
-      const log = loggerTo(said);
+      const logged: string[] = [];
+      const log = loggerTo(logged);
       expect(await client({ log }).push([ITEM])).toMatchObject(OK);
       const warned = content.startsWith('{')
         ? []
         : [expect.stringMatching(/^warn: .*peer-access.json.*cannot be read/)];
-      expect(said).toEqual(warned);
+      expect(logged).toEqual(warned);
       way.strips = true;
       await expect(client().push([ITEM])).rejects.toMatchObject(WEAK);
       expect(JSON.parse(readFileSync(accessFile, 'utf8'))).toMatchObject({
@@ -261,7 +240,7 @@ describe('the file that records the schemes', () => {
 
   it('holds several peers, and no credentials from their URLs', async () => {
     const { accessFile, client, server } = await between();
-    const other = await TestServer.http(basic);
+    const other = await HttpPeer.start(basic);
     await client().push([ITEM]);
     const named = other.url.replace('http://', 'http://admin:hunter2@');
     await clientOf(`${named}/peer/`, { credentials: CREDENTIALS, accessFile }).push([ITEM]);
@@ -271,15 +250,15 @@ describe('the file that records the schemes', () => {
 
   it('leads to one warning if it cannot be written, and the client remembers on its own', async () => {
     const { accessFile, client, server, way } = await between();
-    const said: string[] = [];
+    const logged: string[] = [];
     // A file cannot be renamed over a directory.
     const path = join(accessFile, '..');
-    const asking = client({ accessFile: path, log: loggerTo(said) });
+    const asking = client({ accessFile: path, log: loggerTo(logged) });
     await asking.push([ITEM]);
     way.strips = true;
     await expect(asking.push([ITEM])).rejects.toMatchObject(WEAK);
     expect(isShownTo(server)).toBe(false);
-    expect(said).toHaveLength(1);
+    expect(logged).toHaveLength(1);
     expect(readdirSync(path)).toEqual([]);
   });
 

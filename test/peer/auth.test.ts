@@ -3,19 +3,11 @@ import { describe, expect, it } from 'vitest';
 import { isSupported, parseChallenges } from '../../src/peer/auth.js';
 import type { PeerClientOptions } from '../../src/peer/client-options.js';
 import type { TextSource } from '../../src/peer/form.js';
+import { CREDENTIALS, type DigestRules, parameters } from '../support/digest.js';
 import { FakeClock } from '../support/fake-clock.js';
+import { type HttpAnswer, HttpPeer } from '../support/http-peer.js';
 import { until } from '../support/wait.js';
-import {
-  ACCEPTED,
-  CREDENTIALS,
-  clientOf,
-  DigestServer,
-  ITEM,
-  OK,
-  parameters,
-  serving,
-  TestServer,
-} from './support.js';
+import { ACCEPTED, accepts, clientOf, ITEM, OK, serving } from './support.js';
 
 const OTHER = { username: CREDENTIALS.username, password: 'another' };
 const PEER_AUTH = { code: 'PEER_AUTH' };
@@ -25,14 +17,14 @@ const basicOf = ({ username, password }: typeof OTHER) =>
   `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
 
 /** A server with Digest, and a client that knows its password. */
-async function digest(rules: Parameters<typeof DigestServer.start>[0] = {}) {
-  const server = await DigestServer.start(rules);
+async function digest(rules: Partial<DigestRules> = {}) {
+  const server = await HttpPeer.start(accepts, { digest: rules });
   const clock = new FakeClock();
   return { server, clock, client: clientOf(server.url, { credentials: CREDENTIALS, clock }) };
 }
 
 /** A server with this answer, and a client with credentials. */
-const known = (answer: Parameters<typeof serving>[0], more: Partial<PeerClientOptions> = {}) =>
+const known = (answer: HttpAnswer, more: Partial<PeerClientOptions> = {}) =>
   serving(answer, { credentials: CREDENTIALS, ...more });
 
 /** A server that answers 401 with these challenges if a request has no credentials. */
@@ -73,19 +65,23 @@ describe('a peer that asks for Digest', () => {
     ['MD5', 'auth'],
     ['SHA-256', 'auth, auth-int'],
     ['MD5', ''],
-  ])('with %s and qop "%s" is answered, and the document travels once', async (algorithm, qop) => {
-    const { server, client } = await digest({ algorithm, qop });
-    for (let times = 0; times < 2; times += 1) expect(await client.push([ITEM])).toMatchObject(OK);
-    const count = (n: number) => (qop === '' ? 'old' : n);
-    expect(server.log).toEqual([
-      'GET -',
-      `GET ${count(1)}`,
-      `POST ${count(2)}`,
-      `POST ${count(3)}`,
-    ]);
-    expect(server.http.requests[0]).toMatchObject({ url: '/api/push_p.html', body: '' });
-    expect(client.requests).toEqual({ push: 2, peerdoc: 0, other: 2 });
-  });
+  ] as const)(
+    'with %s and qop "%s" is answered, and the document travels once',
+    async (algorithm, qop) => {
+      const { server, client } = await digest({ algorithm, qop });
+      for (let times = 0; times < 2; times += 1)
+        expect(await client.push([ITEM])).toMatchObject(OK);
+      const count = (n: number) => (qop === '' ? 'old' : n);
+      expect(server.digest.log).toEqual([
+        'GET -',
+        `GET ${count(1)}`,
+        `POST ${count(2)}`,
+        `POST ${count(3)}`,
+      ]);
+      expect(server.requests[0]).toMatchObject({ url: '/api/push_p.html', body: '' });
+      expect(client.requests).toEqual({ push: 2, peerdoc: 0, other: 2 });
+    },
+  );
 
   it('is answered again, with the whole body, if a nonce was too old', async () => {
     const { server, client } = await digest({ uses: 2 });
@@ -97,8 +93,8 @@ describe('a peer that asks for Digest', () => {
     };
     await client.push([ITEM]);
     expect(await client.push([{ ...ITEM, data }])).toMatchObject(OK);
-    expect(server.log).toEqual(['GET -', 'GET 1', 'POST 2', 'POST 3', 'POST 1']);
-    const [first, again] = server.http.requests.slice(3).map(({ body }) => body);
+    expect(server.digest.log).toEqual(['GET -', 'GET 1', 'POST 2', 'POST 3', 'POST 1']);
+    const [first, again] = server.requests.slice(3).map(({ body }) => body);
     expect(again).toBe(first);
     expect(again).toContain('data-0=streamed');
   });
@@ -108,16 +104,16 @@ describe('a peer that asks for Digest', () => {
     async (saysStale) => {
       const { server, client } = await digest({ saysStale });
       await client.push([ITEM]);
-      server.nonces.clear();
+      server.digest.nonces.clear();
       expect(await client.push([ITEM])).toMatchObject(OK);
-      expect(server.log.slice(3)).toEqual(['POST 3', 'POST 1']);
+      expect(server.digest.log.slice(3)).toEqual(['POST 3', 'POST 1']);
     },
   );
 
   it('is not asked for ever if it finds every nonce too old', async () => {
     const { server, client } = await digest({ uses: 0 });
     await expect(client.push([ITEM])).rejects.toMatchObject(PEER_AUTH);
-    expect(server.log).toEqual(['GET -', 'GET 1', 'GET 1']);
+    expect(server.digest.log).toEqual(['GET -', 'GET 1', 'GET 1']);
   });
 
   it('never sees a document with a wrong password, and is asked once for each push', async () => {
@@ -130,24 +126,24 @@ describe('a peer that asks for Digest', () => {
         delivered: 'no',
         message,
       });
-    expect(server.log).toEqual(['GET -', 'GET 1', 'GET 1']);
+    expect(server.digest.log).toEqual(['GET -', 'GET 1', 'GET 1']);
     expect(client.requests.push).toBe(0);
   });
 
   it('gets no more documents with an old password, until the client has the new one', async () => {
     const { server, client } = await digest();
     await client.push([ITEM]);
-    server.password = OTHER.password;
+    server.digest.password = OTHER.password;
     await expect(client.push([ITEM])).rejects.toMatchObject({ ...PEER_AUTH, delivered: 'yes' });
-    const before = server.log.length;
+    const before = server.digest.log.length;
     await expect(client.push([ITEM])).rejects.toMatchObject({ ...PEER_AUTH, delivered: 'no' });
-    expect(server.log.slice(before).join()).not.toContain('POST');
+    expect(server.digest.log.slice(before).join()).not.toContain('POST');
     expect(client.authenticate(OTHER)).toBe(true);
     expect(await client.push([ITEM])).toMatchObject(OK);
-    const asked = server.log.length;
+    const asked = server.digest.log.length;
     expect(client.authenticate({ ...OTHER })).toBe(false);
     await client.push([ITEM]);
-    expect(server.log.length - asked).toBe(1);
+    expect(server.digest.log.length - asked).toBe(1);
     expect(client.authenticate({ ...OTHER, username: 'other' })).toBe(true);
     expect(client.authenticate(undefined)).toBe(true);
     await expect(client.push([ITEM])).rejects.toMatchObject(PEER_AUTH);
@@ -160,12 +156,12 @@ describe('a nonce', () => {
     await client.push([ITEM]);
     await clock.advance(49_000);
     await client.push([ITEM]);
-    expect(server.log).toEqual(['GET -', 'GET 1', 'POST 2', 'POST 3']);
+    expect(server.digest.log).toEqual(['GET -', 'GET 1', 'POST 2', 'POST 3']);
     await clock.advance(2_000);
-    server.nonces.clear();
+    server.digest.nonces.clear();
     await Promise.all([client.push([ITEM]), client.push([ITEM])]);
-    expect(server.log.slice(4, 6)).toEqual(['GET -', 'GET 1']);
-    expect(server.log.slice(6).sort()).toEqual(['POST 2', 'POST 3']);
+    expect(server.digest.log.slice(4, 6)).toEqual(['GET -', 'GET 1']);
+    expect(server.digest.log.slice(6).sort()).toEqual(['POST 2', 'POST 3']);
   });
 
   it('keeps its counter if the server sends it again after a renewal', async () => {
@@ -240,8 +236,11 @@ describe('a request that authenticates before a push', () => {
     const { client } = await known((_, response, n) =>
       n === 0 ? response.destroy() : response.writeHead(503, { 'retry-after': '5' }).end(),
     );
-    for (const told of [{ code: 'PEER_UNREACHABLE' }, { code: 'PEER_BUSY', retryAfterMs: 5_000 }])
-      await expect(client.push([ITEM])).rejects.toMatchObject({ ...told, delivered: 'no' });
+    for (const failure of [
+      { code: 'PEER_UNREACHABLE' },
+      { code: 'PEER_BUSY', retryAfterMs: 5_000 },
+    ])
+      await expect(client.push([ITEM])).rejects.toMatchObject({ ...failure, delivered: 'no' });
     expect(client.requests).toMatchObject({ push: 0, other: 2 });
   });
 
@@ -249,10 +248,10 @@ describe('a request that authenticates before a push', () => {
     const { server, client } = await known(() => {});
     const stop = new AbortController();
     const failed = client.push([ITEM], { signal: stop.signal });
-    const told = expect(failed).rejects.toMatchObject({ code: 'PEER_ABORTED', delivered: 'no' });
+    const aborted = expect(failed).rejects.toMatchObject({ code: 'PEER_ABORTED', delivered: 'no' });
     await until(() => server.requests.length === 1, 'introduced');
     stop.abort();
-    await told;
+    await aborted;
   });
 
   it('does not count if the credentials are replaced meanwhile', async () => {
@@ -275,7 +274,7 @@ describe('a request that authenticates before a push', () => {
 
 describe('a password', () => {
   it('is visible neither in the client nor in an error', async () => {
-    const server = await TestServer.http((_, response) => response.writeHead(401, WANTED).end());
+    const server = await HttpPeer.start((_, response) => response.writeHead(401, WANTED).end());
     const credentials = { username: 'admin', password: 'hunter2' };
     const client = clientOf(server.url.replace('http://', 'http://admin:hunter2@'), {
       credentials,

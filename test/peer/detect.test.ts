@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { CREDENTIALS, clientOf, ITEM, serving } from './support.js';
+import { CREDENTIALS } from '../support/digest.js';
+import { clientOf, ITEM, serving } from './support.js';
 
 const RECORD =
   '<?xml version="1.0"?>\n<metadata xmlns:dc="http://purl.org/dc/elements/1.1/"><record>' +

@@ -241,11 +241,14 @@ describe('a text that changed', () => {
         yield* await Promise.reject<Uint8Array[]>(cause);
       },
     };
-    const told = { code: 'PEER_SOURCE', item: 1 };
+    const expected = { code: 'PEER_SOURCE', item: 1 };
     const message = expect.stringContaining('3 bytes came instead of 4');
-    await expect(formOf(changing(4, ['abc'], []), 1)).rejects.toMatchObject({ ...told, message });
+    await expect(formOf(changing(4, ['abc'], []), 1)).rejects.toMatchObject({
+      ...expected,
+      message,
+    });
     await expect(formOf(gone, 1)).rejects.toMatchObject({
-      ...told,
+      ...expected,
       cause,
       message: expect.stringContaining('ENOENT'),
     });

@@ -3,19 +3,11 @@ import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import type { TextSource } from '../../src/peer/form.js';
+import { CREDENTIALS } from '../support/digest.js';
 import { FakeClock } from '../support/fake-clock.js';
+import { HttpPeer, http } from '../support/http-peer.js';
 import { until } from '../support/wait.js';
-import {
-  ACCEPTED,
-  CREDENTIALS,
-  clientOf,
-  http,
-  ITEM,
-  OK,
-  raw,
-  serving,
-  TestServer,
-} from './support.js';
+import { ACCEPTED, clientOf, ITEM, OK, raw, serving } from './support.js';
 
 const HEAD = 'HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n';
 const like = (text: string) => expect.stringContaining(text);
@@ -52,15 +44,15 @@ it('a peer that does not run is unreachable, and nothing was delivered', async (
 
 describe('time limits', () => {
   it('end a connection that is not established', async () => {
-    const server = await TestServer.raw(() => {});
+    const server = await HttpPeer.raw(() => {});
     const client = clientOf(server.url.replace('http:', 'https:'), { timeouts: { connect: 200 } });
-    const told = {
+    const expected = {
       code: 'PEER_TIMEOUT',
       exitCode: 4,
       delivered: 'no',
       message: like('after 200 ms'),
     };
-    await expect(client.push([ITEM])).rejects.toMatchObject(told);
+    await expect(client.push([ITEM])).rejects.toMatchObject(expected);
   });
 
   it.each([
@@ -85,8 +77,8 @@ describe('time limits', () => {
       clock,
       timeouts,
     });
-    const told = { code: 'PEER_TIMEOUT', delivered, message: like(`did not give ${words}`) };
-    const failed = expect(client.push([ITEM])).rejects.toMatchObject(told);
+    const expected = { code: 'PEER_TIMEOUT', delivered, message: like(`did not give ${words}`) };
+    const failed = expect(client.push([ITEM])).rejects.toMatchObject(expected);
     await until(() => (server.sockets[0]?.bytesWritten ?? 0) > 0, 'asked');
     await until(async () => {
       if (begin === HEAD) server.sockets[0]?.write('x');
@@ -156,8 +148,8 @@ describe('a connection', () => {
       const pushes = async () => {
         for (const item of [{ ...ITEM, data }, ITEM]) expect(await client.push([item])).toEqual(OK);
       };
-      const told = { code: 'PEER_UNREACHABLE', delivered, message: like(words) };
-      await expect(pushes()).rejects.toMatchObject(told);
+      const expected = { code: 'PEER_UNREACHABLE', delivered, message: like(words) };
+      await expect(pushes()).rejects.toMatchObject(expected);
       expect(server.connections).toBe(1);
     },
   );
@@ -173,7 +165,7 @@ describe('a connection', () => {
     'that %s while the body goes out delivers nothing, and the text is closed',
     async (_, code, end) => {
       const stop = new AbortController();
-      const server = await TestServer.raw((socket) => socket.once('data', () => end(socket, stop)));
+      const server = await HttpPeer.raw((socket) => socket.once('data', () => end(socket, stop)));
       const { state, item } = endless();
       const pushed = clientOf(server.url).push([item], { signal: stop.signal });
       await expect(pushed).rejects.toMatchObject({ code, delivered: 'no' });
@@ -309,9 +301,9 @@ it('every kind of request ends when it is aborted', async () => {
     client.search({ words: 'gulls', limit: 1 }, stop),
     client.share({ data: 'x' }, async () => 'read', stop),
   ];
-  const told = asked.map((each) => expect(each).rejects.toMatchObject({ code: 'PEER_ABORTED' }));
+  const aborted = asked.map((each) => expect(each).rejects.toMatchObject({ code: 'PEER_ABORTED' }));
   stop.abort();
-  await Promise.all(told);
+  await Promise.all(aborted);
 });
 
 describe('a status', () => {
@@ -331,8 +323,8 @@ describe('a status', () => {
     );
     for (const status of statuses) {
       const message = like(status === 401 ? 'none is configured' : '');
-      const told = { code, status, delivered: 'yes', message };
-      await expect(client.push([ITEM])).rejects.toMatchObject(told);
+      const expected = { code, status, delivered: 'yes', message };
+      await expect(client.push([ITEM])).rejects.toMatchObject(expected);
     }
   });
 

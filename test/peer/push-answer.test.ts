@@ -169,23 +169,23 @@ it('a hostile answer is refused at once, however long it is', async () => {
 });
 
 describe('the answer of YaCy', () => {
-  interface Said {
+  interface ResultOfItem {
     readonly url?: string;
     readonly success?: boolean;
     readonly message?: string;
   }
 
   /** Writes an answer as the template of YaCy does: nothing is escaped. */
-  function answer(said: readonly Said[], more: Readonly<Record<string, unknown>> = {}) {
-    const failed = said.filter(({ success }) => success === false).length;
+  function answer(results: readonly ResultOfItem[], more: Readonly<Record<string, unknown>> = {}) {
+    const failed = results.filter(({ success }) => success === false).length;
     const counted = {
-      count: said.length,
+      count: results.length,
       all: failed === 0,
-      success: said.length - failed,
+      success: results.length - failed,
       fail: failed,
     };
     const { count, all, success, fail } = { ...counted, ...more };
-    const shown = said.map(
+    const shown = results.map(
       ({ url = 'http://x/a.txt', success: ok = true, message = 'http://x/solr' }, n) =>
         `"item-${n}":{\n "item":"${n}",\n "url":"${url}",\n "success": "${ok}",\n "message": "${message}"\n},\n`,
     );
@@ -198,19 +198,19 @@ describe('the answer of YaCy', () => {
   it.each(['a"b', "'http://'", 'a\t\nb', '"success"', 'say "no", and go', '\\x'])(
     'is read item by item, though nothing is escaped: %j',
     (odd) => {
-      const said = answer([
+      const results = answer([
         { url: `http://x/${odd}` },
         { success: false, message: `no ${odd} again` },
       ]);
       const refused = no(expect.stringContaining('no '));
-      expect(yacy.pushResults(said, itemsOf([`http://x/${odd}`, 'http://x/b']))).toEqual([
+      expect(yacy.pushResults(results, itemsOf([`http://x/${odd}`, 'http://x/b']))).toEqual([
         OK,
         refused,
       ]);
     },
   );
 
-  it.each<[readonly Said[], Readonly<Record<string, unknown>>?]>([
+  it.each<[readonly ResultOfItem[], Readonly<Record<string, unknown>>?]>([
     [[{}]],
     [[{}, {}, {}]],
     [[{}, {}], { count: 1 }],
@@ -218,8 +218,8 @@ describe('the answer of YaCy', () => {
     [[{}, {}], { all: false }],
     [[{}, { success: false }], { all: true }],
     [[{}, { success: false }], { success: 2, fail: 0 }],
-  ])('is no success if its counts are inconsistent: %j %j', async (said, more) => {
-    expect(await refusalOf(() => yacy.pushResults(answer(said, more), two))).toMatch(
+  ])('is no success if its counts are inconsistent: %j %j', async (results, more) => {
+    expect(await refusalOf(() => yacy.pushResults(answer(results, more), two))).toMatch(
       /^PEER_ANSWER/,
     );
   });

@@ -3,9 +3,10 @@ import { describe, expect, it } from 'vitest';
 import { standard } from '../../src/peer/dialects/standard.js';
 import { yacy } from '../../src/peer/dialects/yacy.js';
 import { openPeer, peerWith } from '../embedded/support.js';
+import { HttpPeer } from '../support/http-peer.js';
 import { RECORDED } from '../wire/yacy/timing.js';
 import { YacyModel } from '../wire/yacy/yacy-model.js';
-import { clientOf, TestServer } from './support.js';
+import { clientOf } from './support.js';
 
 const [a, b] = ['https://files.example.org/a.md', 'https://files.example.org/b.md'];
 
@@ -56,7 +57,7 @@ describe('a removal', () => {
     ['no token', 200, 'Removed URL', {}, 'PEER_ANSWER'],
     ['an error', 500, 'no', { 'X-YaCy-Transaction-Token': 'x' }, 'PEER_FAILED'],
   ])('of a YaCy that answers with %s fails', async (_, status, text, headers, code) => {
-    const server = await TestServer.http((__, response) =>
+    const server = await HttpPeer.start((__, response) =>
       response.writeHead(status, headers).end(text),
     );
     await expect(clientOf(server.url, { dialect: 'yacy' }).remove([a])).rejects.toMatchObject({
@@ -67,7 +68,7 @@ describe('a removal', () => {
   it.each([404, 405, 410, 501])(
     'pushes empty documents if the peer has no removal page: %i',
     async (status) => {
-      const server = await TestServer.http(({ url }, response) => {
+      const server = await HttpPeer.start(({ url }, response) => {
         if (url.includes('remove')) response.writeHead(status).end('no such page');
         else response.end('{"successall": "true"}');
       });

@@ -6,9 +6,11 @@ import { Readable } from 'node:stream';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ShareStream } from '../../src/peer/share.js';
+import { CREDENTIALS } from '../support/digest.js';
 import { FakeClock } from '../support/fake-clock.js';
+import { HttpPeer } from '../support/http-peer.js';
 import { until } from '../support/wait.js';
-import { ACCEPTED, CREDENTIALS, clientOf, DigestServer, raw, serving } from './support.js';
+import { ACCEPTED, accepts, clientOf, raw, serving } from './support.js';
 
 const QUERY = { data: 'x' };
 const MIB = 1024 * 1024;
@@ -136,8 +138,8 @@ describe('an incomplete answer', () => {
     const read: string[] = [];
     const reader = reading((piece) => read.push(piece) && server.sockets.forEach(stop));
     const firstBytes = expect.stringContaining('half of it');
-    const told = { code: 'PEER_ANSWER', status: 200, delivered: 'yes', firstBytes };
-    await expect(client.share(QUERY, reader)).rejects.toMatchObject(told);
+    const expected = { code: 'PEER_ANSWER', status: 200, delivered: 'yes', firstBytes };
+    await expect(client.share(QUERY, reader)).rejects.toMatchObject(expected);
     expect(read).toEqual(['half of it']);
     await until(() => server.open === 0, 'the connection was ended');
   });
@@ -284,11 +286,11 @@ describe('a reader', () => {
 });
 
 it('a request for a stream is sent again with the credentials that the peer demands', async () => {
-  const server = await DigestServer.start();
+  const server = await HttpPeer.start(accepts, { digest: {} });
   const client = clientOf(server.url, { credentials: CREDENTIALS });
   for (let i = 0; i < 2; i += 1) expect(await client.share(QUERY, reading())).toBe(ACCEPTED);
-  expect(server.log).toEqual(['POST -', 'POST 1', 'POST 2']);
-  expect(server.http.requests.every(({ body }) => body === 'data=x')).toBe(true);
+  expect(server.digest.log).toEqual(['POST -', 'POST 1', 'POST 2']);
+  expect(server.requests.every(({ body }) => body === 'data=x')).toBe(true);
   expect(client.requests).toEqual({ push: 0, peerdoc: 0, other: 3 });
 });
 
@@ -406,10 +408,10 @@ describe('shared files of YaCy', () => {
   it('have no names that lead out of the directory', async () => {
     const { server, client } = await sharing({});
     for (const data of ['', '../x', 'a//b', 'a/./b']) {
-      const told = { code: 'PEER_NAME', exitCode: 2, delivered: 'no' };
+      const expected = { code: 'PEER_NAME', exitCode: 2, delivered: 'no' };
       const message = expect.stringContaining(JSON.stringify(data));
       await expect(client.share({ data }, async () => 0)).rejects.toMatchObject({
-        ...told,
+        ...expected,
         message,
       });
     }

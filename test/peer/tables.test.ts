@@ -163,15 +163,15 @@ describe('rows that are set', () => {
     const message = expect.stringContaining(words);
     await expect(set('x ')).rejects.toMatchObject({ ...NOT_DONE, delivered: 'yes', message });
     await expect(set('y'.repeat(1_000_000))).rejects.toThrow(/\(from character 4975 on\)$/);
-    const told = await set('\u001b[2J'.repeat(9_000)).catch((error: Error) => error.message);
-    expect(told).not.toContain('\u001b');
-    expect(String(told).length).toBeLessThan(2_500);
+    const reason = await set('\u001b[2J'.repeat(9_000)).catch((error: Error) => error.message);
+    expect(reason).not.toContain('\u001b');
+    expect(String(reason).length).toBeLessThan(2_500);
   });
 
   it('fail if the row is missing when read back', async () => {
     const { client } = await serving((_, response) => response.end('{"rows":[]}'));
-    const told = { ...NOT_DONE, message: expect.stringContaining('does not show that row') };
-    await expect(client.tables.set('T', numbered(1))).rejects.toMatchObject(told);
+    const expected = { ...NOT_DONE, message: expect.stringContaining('does not show that row') };
+    await expect(client.tables.set('T', numbered(1))).rejects.toMatchObject(expected);
   });
 
   it('do not wait for the end of the peer’s answer to a change', async () => {
@@ -237,8 +237,8 @@ describe('rows that are deleted', () => {
   it('fail if one is still there, and the error names it', async () => {
     const { tables } = await tablePeer({ ignoresDeletes: true }, { T: { a: {}, b: {} } });
     const words = 'to delete row "a" of the table "T" and 1 more, and still shows it';
-    const told = { ...NOT_DONE, message: expect.stringContaining(words) };
-    await expect(tables.deleteRows('T', ['a', 'b'])).rejects.toMatchObject(told);
+    const expected = { ...NOT_DONE, message: expect.stringContaining(words) };
+    await expect(tables.deleteRows('T', ['a', 'b'])).rejects.toMatchObject(expected);
   });
 
   it('count as deleted if the peer drops the empty table and no longer lists it', async () => {
@@ -302,7 +302,7 @@ it('a request about tables ends when it is aborted', async () => {
   const stop = new AbortController();
   const { tables } = client;
   const asked = [...OF_A_TABLE.map((call) => call(tables, 'T', stop.signal)), tables.list(stop)];
-  const told = asked.map((each) => expect(each).rejects.toMatchObject({ code: 'PEER_ABORTED' }));
+  const aborted = asked.map((each) => expect(each).rejects.toMatchObject({ code: 'PEER_ABORTED' }));
   stop.abort();
-  await Promise.all(told);
+  await Promise.all(aborted);
 });

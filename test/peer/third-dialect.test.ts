@@ -14,8 +14,9 @@ import { DIALECTS, dialectNamed } from '../../src/peer/dialects/dialects.js';
 import { standard } from '../../src/peer/dialects/standard.js';
 import type { Body, Text } from '../../src/peer/form.js';
 import { readPeerdoc } from '../../src/peer/peerdoc.js';
+import { HttpPeer, type HttpRequest } from '../support/http-peer.js';
 import { temporaryDirectory } from '../support/temp.js';
-import { clientOf, type Recorded, TestServer } from './support.js';
+import { clientOf } from './support.js';
 
 /** A dialect as somebody would add it: JSON over paths of its own, and removals by DELETE. */
 const toy: Dialect = {
@@ -115,16 +116,16 @@ function jsonBody(value: unknown): Body {
 /** The number of look-ups that still show a document after its removal. */
 const SHOWN_AFTER_REMOVAL = 2;
 
-/** A peer that speaks the toy dialect. */
+/** A peer that speaks the toy dialect, and so has an API of its own. */
 class ToyPeer {
   readonly documents = new Map<string, { collection: string; text: Buffer; looks: number }>();
   /** The requests and the statuses of their answers. */
   readonly log: string[] = [];
-  server!: TestServer;
+  server!: HttpPeer;
 
   static async start(): Promise<ToyPeer> {
     const peer = new ToyPeer();
-    peer.server = await TestServer.http((request, response) => {
+    peer.server = await HttpPeer.start((request, response) => {
       const [status, body] = peer.#answer(request);
       peer.log.push(`${request.method} ${request.url.split('?')[0]} ${status}`);
       response.writeHead(status, { 'x-toy-peer': '1' }).end(JSON.stringify(body));
@@ -132,7 +133,7 @@ class ToyPeer {
     return peer;
   }
 
-  #answer({ method, url: target, body }: Recorded): readonly [number, unknown] {
+  #answer({ method, url: target, body }: HttpRequest): readonly [number, unknown] {
     const { pathname, searchParams } = new URL(target, 'http://toy');
     const url = searchParams.get('url') ?? '';
     if (pathname === '/toy/about' || pathname === '/toy/flush') return [200, { toy: true }];
@@ -179,7 +180,7 @@ describe('a dialect that is one object and one line', () => {
       'GET /toy/about 200',
     ]);
     expect(client.isEmbedded).toBe(false);
-    const other = await TestServer.http(({ url }, response) => {
+    const other = await HttpPeer.start(({ url }, response) => {
       const isPage = url === '/api/peerdoc.html';
       response.writeHead(isPage ? 200 : 404).end('{"url":"","urlhash":""}');
     });

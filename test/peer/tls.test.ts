@@ -1,32 +1,22 @@
-import type { ServerResponse } from 'node:http';
-import { createServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import type { ShareStream } from '../../src/peer/share.js';
-import { afterwards } from '../support/afterwards.js';
 import { makeCertificate } from '../support/certificate.js';
+import { type HttpAnswer, HttpPeer } from '../support/http-peer.js';
 import { until } from '../support/wait.js';
-import { ACCEPTED, clientOf, ITEM, OK } from './support.js';
+import { ACCEPTED, accepts, clientOf, ITEM, OK } from './support.js';
 
 /** A server with a certificate of its own for 127.0.0.1. */
-async function startTls(answer = (response: ServerResponse): void => void response.end(ACCEPTED)) {
+async function startTls(answer: HttpAnswer = accepts) {
   const own = makeCertificate();
-  const server = createServer(own, (request, response) => {
-    request.resume().on('end', () => answer(response));
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  afterwards('test', () => {
-    server.close();
-    server.closeAllConnections();
-  });
-  const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const server = await HttpPeer.start(answer, { tls: own });
+  const { url } = server;
   return { url, ca: own.cert, server, client: clientOf(url, { tls: { ca: own.cert } }) };
 }
 
 describe('TLS', () => {
   it('carries long answers no faster than they are read', async () => {
     const content = Buffer.alloc(8 * 1024 * 1024, 'gulls');
-    const { client } = await startTls((response) => void response.end(content));
+    const { client } = await startTls((_, response) => void response.end(content));
     const read: Uint8Array[] = [];
     const slowly = async ({ chunks }: ShareStream) => {
       for await (const chunk of chunks)
@@ -55,7 +45,7 @@ describe('TLS', () => {
     const { ca, server, client } = await startTls();
     expect(await client.push([ITEM])).toMatchObject(OK);
     const renewed = makeCertificate();
-    server.setSecureContext(renewed);
+    server.renewCertificate(renewed);
     expect(client.trust(renewed.cert)).toBe(true);
     await client.push([ITEM]);
     expect(client.trust(renewed.cert)).toBe(false);
@@ -66,7 +56,7 @@ describe('TLS', () => {
 
   it('finishes requests under way when the trusted certificates change, and does not reuse their connection', async () => {
     let answer: (() => void) | undefined;
-    const { client } = await startTls((response) => {
+    const { client } = await startTls((_, response) => {
       answer = () => void response.end(ACCEPTED);
     });
     const asked = client.push([ITEM]);

@@ -1,8 +1,9 @@
 import type { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import type { ShareStream } from '../../src/peer/share.js';
+import { http } from '../support/http-peer.js';
 import { until } from '../support/wait.js';
-import { http, raw } from './support.js';
+import { raw } from './support.js';
 
 // The reader takes the first piece and waits. The rest is one byte more than may be unread. Its
 // last byte therefore pauses the answer, and nothing is left to be parsed when the connection ends.

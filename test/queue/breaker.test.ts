@@ -12,13 +12,13 @@ type Kind = Outcome['kind'];
 
 /** A breaker with its clock and its log. */
 function wired(random = 1) {
-  const said: string[] = [];
-  const say = (_: object, message: string) => void said.push(message);
+  const logged: string[] = [];
+  const say = (_: object, message: string) => void logged.push(message);
   const log = { debug() {}, info: say, warn: say, error: say };
   const breaker = new Breaker({ ...DEFAULT_POLICY, random: () => random }, log, 'peer', 0);
   const wire = {
     breaker,
-    said,
+    logged,
     now: 0,
     status: (): CircuitStatus => breaker.status(wire.now),
     admits: (lane: Lane) => breaker.admitsFrom(lane) <= wire.now,
@@ -193,7 +193,7 @@ describe('an open circuit', () => {
     expect(wire.status()).toMatchObject({ tries: 2, since: 120_000, downSince: 0 });
     wire.wait(10_000);
     expect(wire.pass('push', 'answered')).toBe(true);
-    expect(wire.said.at(-1)).toBe('peer answers again after 2m 15s; 5 tries.');
+    expect(wire.logged.at(-1)).toBe('peer answers again after 2m 15s; 5 tries.');
     expect(wire.status()).toEqual({ state: 'closed', since: 135_000, held: [], tries: 0 });
   });
 
@@ -325,7 +325,7 @@ describe('a peer that is busy', () => {
     expect(wire.status()).toEqual({ state: 'closed', since: 10_000, held: [], tries: 0 });
     wire.wait(1000);
     expect(wire.pass('confirm', 'answered')).toBe(false);
-    expect(wire.said.at(-1)).toBe('peer answers again after 11s; 3 tries.');
+    expect(wire.logged.at(-1)).toBe('peer answers again after 11s; 3 tries.');
     wire.pass('push', 'busy');
     wire.wait(1000);
     wire.pass('push', 'unreachable', 2);

@@ -17,11 +17,11 @@ const MESSAGES: Readonly<Partial<Record<Answer, string>>> = {
  * A peer that answers as the test sets it, and for each lane a producer that always has a request.
  */
 function peerAndProducers(lanes: readonly Lane[]) {
-  const { queue, clock, said } = openQueue({ policy: { random: () => 0.5 }, lanes: slots(4) });
+  const { queue, clock, logged } = openQueue({ policy: { random: () => 0.5 }, lanes: slots(4) });
   const peer = {
     queue,
     clock,
-    said,
+    logged,
     says: (_lane: Lane): Answer => 'answered',
     requests: [] as { readonly lane: Lane; readonly at: number }[],
     answered: 0,
@@ -50,27 +50,27 @@ function peerAndProducers(lanes: readonly Lane[]) {
 
 test('a peer that is down for a day is probed by one request at a time, at growing intervals, and logged once and then hourly', async () => {
   const peer = peerAndProducers(['push']);
-  const { clock, queue, said } = peer;
+  const { clock, queue, logged } = peer;
   await peer.is('answered', 10_000);
-  expect(said).toEqual([]);
+  expect(logged).toEqual([]);
   const began = clock.elapsed();
   await peer.is('unreachable', DAY_MS);
   const tries = peer.requests.filter(({ at }) => at > began + 1000);
   const gaps = tries.slice(7).map(({ at }, i) => at - (tries[i + 6]?.at ?? 0));
   expect(Math.min(...gaps)).toBeGreaterThanOrEqual(30_000);
   expect(tries.length).toBeLessThan(DAY_MS / 45_000);
-  expect(said[0]).toBe(
+  expect(logged[0]).toBe(
     'warn: peer does not answer: connect ECONNREFUSED 127.0.0.1:8090. Work waits and nothing is lost; next try in 750ms.',
   );
-  expect(said[1]).toMatch(
+  expect(logged[1]).toMatch(
     /^warn: peer still does not answer after 1h( \dm)?: connect ECONNREFUSED/,
   );
-  expect(said.length).toBeGreaterThanOrEqual(23);
-  expect(said.length).toBeLessThanOrEqual(25);
+  expect(logged.length).toBeGreaterThanOrEqual(23);
+  expect(logged.length).toBeLessThanOrEqual(25);
   const answeredBefore = peer.answered;
-  said.length = 0;
+  logged.length = 0;
   await peer.is('answered', 120_000);
-  expect(said).toEqual([
+  expect(logged).toEqual([
     expect.stringMatching(/^info: peer answers again after 1d; \d,\d{3} tries\.$/),
   ]);
   expect(peer.answered).toBeGreaterThan(answeredBefore + 100);
@@ -83,7 +83,7 @@ test('a peer that comes back in steps is logged once for each kind of failure', 
   await peer.is('failing', HOUR_MS / 4);
   await peer.is('denied', HOUR_MS / 4 - 120_000);
   await peer.is('answered', 300_000);
-  expect(peer.said.map((text) => text.replace(/next try.*$/, '…'))).toEqual([
+  expect(peer.logged.map((text) => text.replace(/next try.*$/, '…'))).toEqual([
     'warn: peer does not answer: connect ECONNREFUSED 127.0.0.1:8090. Work waits and nothing is lost; …',
     'warn: peer answers with errors: failing. Work waits and nothing is lost; …',
     'warn: peer refuses the credentials: 401 Unauthorized. Work waits and nothing is lost; …',
@@ -104,7 +104,7 @@ test.each([
     expect(peer.requests.filter(({ lane }) => lane === 'push').length).toBeLessThan(most);
     expect(peer.answered).toBeGreaterThan(500);
     expect(peer.queue.status().circuit).toMatchObject({ held: ['push'], reason: { kind } });
-    expect(peer.said).toEqual([expect.stringMatching(line)]);
+    expect(peer.logged).toEqual([expect.stringMatching(line)]);
     await peer.queue.stop(0);
   },
 );
@@ -113,7 +113,7 @@ test('a peer that asks to wait for hours is logged as info, then hourly as a war
   const peer = peerAndProducers(['push']);
   await peer.is('busy', 2.5 * HOUR_MS);
   await peer.is('answered', 120_000);
-  expect(peer.said).toEqual([
+  expect(peer.logged).toEqual([
     'info: peer asks to wait: busy. Going on in 750ms.',
     expect.stringMatching(
       /^warn: peer still asks to wait after 1h( \d+s)?: busy\. Going on in \S+\.$/,
@@ -170,7 +170,7 @@ test('a peer that is back gets one request per lane at a time at first', async (
 });
 
 test('a person’s retry starts a probe at once, however late the next one was due', async () => {
-  const { queue, clock, said } = openQueue();
+  const { queue, clock, logged } = openQueue();
   queue.tryNow();
   await queue.run('push', () => Promise.reject(new Bad({ kind: 'denied' }))).catch(() => {});
   const gate = new Gate();
@@ -182,7 +182,7 @@ test('a person’s retry starts a probe at once, however late the next one was d
   gate.end('push');
   await push;
   expect(queue.status().circuit.state).toBe('closed');
-  expect(said.at(-1)).toMatch(/^info: peer answers again/);
+  expect(logged.at(-1)).toMatch(/^info: peer answers again/);
 });
 
 test('interactive requests ignore full lanes, a wait that the peer asked for and an open circuit, and their answer closes the circuit', async () => {

@@ -27,8 +27,8 @@ export function bad(kind: Exclude<Outcome['kind'], 'answered' | 'busy'>): Bad {
 
 /** Collects the log as a person reads it: `warn: the sentence`. */
 function keepingLogger() {
-  const said: string[] = [];
-  return { said, log: loggerTo(said) };
+  const logged: string[] = [];
+  return { logged, log: loggerTo(logged) };
 }
 
 /** Limits that are the same for all lanes except `deviations`. */
@@ -56,7 +56,7 @@ export function waitMs(first: number, longest: number): QueuePolicy['waitMs'] {
 /** Makes a queue on a fake clock, with its log. Jitter is off: waits have their full length. */
 export function openQueue(options: Partial<RequestQueueOptions> = {}) {
   const clock = new FakeClock();
-  const { said, log } = keepingLogger();
+  const { logged, log } = keepingLogger();
   const queue = new RequestQueue({
     lanes: lanesOf(UNLIMITED),
     classify: (error) => (error instanceof Bad ? error.outcome : { kind: 'answered' }),
@@ -66,7 +66,7 @@ export function openQueue(options: Partial<RequestQueueOptions> = {}) {
     ...options,
     policy: { random: () => 1, ...options.policy },
   });
-  return { queue, clock, said };
+  return { queue, clock, logged };
 }
 
 /** Tasks that end when the test says so, and record when they started. */

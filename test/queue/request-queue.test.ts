@@ -156,7 +156,7 @@ describe('ready', () => {
   });
 
   test('waits while the peer is down, until a probe is due, and while the peer asks to wait', async () => {
-    const { queue, clock, said } = openQueue();
+    const { queue, clock, logged } = openQueue();
     await away(queue);
     const order: string[] = [];
     for (const lane of ['push', 'confirm'] as const)
@@ -175,7 +175,7 @@ describe('ready', () => {
     expect(ready.isOver).toBe(false);
     await clock.advance(1);
     expect([ready.isOver, queue.status().retryAfterUntil]).toEqual([true, undefined]);
-    expect(said.at(-1)).toBe('info: peer asks to wait: busy. Going on in 500ms.');
+    expect(logged.at(-1)).toBe('info: peer asks to wait: busy. Going on in 500ms.');
   });
 
   test('rejects when the caller’s signal aborts, and when the queue stops', async () => {
@@ -224,7 +224,7 @@ describe('a queue that a person paused', () => {
   );
 
   test('resumes by itself at the end of the pause, even days later, and logs it; a new pause replaces the old one', async () => {
-    const { queue, clock, said } = openQueue();
+    const { queue, clock, logged } = openQueue();
     const since = clock.now();
     queue.pause({ since });
     queue.pause({ since, until: since + 1_000 });
@@ -237,7 +237,7 @@ describe('a queue that a person paused', () => {
     await clock.advance(1);
     expect(gate.order).toEqual(['work']);
     expect(queue.status().paused).toBeUndefined();
-    expect(said).toEqual(['info: the pause is over: the work with the peer goes on']);
+    expect(logged).toEqual(['info: the pause is over: the work with the peer goes on']);
     queue.pause({ since, until: clock.now() + 5_000 });
     await clock.advance(5_000);
     expect([queue.status().paused, clock.waiting]).toEqual([undefined, 0]);

@@ -163,11 +163,11 @@ describe('a damaged state', () => {
 
   it('skips and counts damaged lines among intact ones, and is then compacted', async () => {
     const { dir, records, journal } = await stateOfThreeGenerations();
-    const told = linesOf(journal).flatMap((line, i) =>
+    const fileLines = linesOf(journal).flatMap((line, i) =>
       line.slice(9).startsWith('"inbox"') ? [i] : [],
     );
-    flipInLine(journal, told[1] ?? 0, 30);
-    flipInLine(journal, told[6] ?? 0, 3);
+    flipInLine(journal, fileLines[1] ?? 0, 30);
+    flipInLine(journal, fileLines[6] ?? 0, 3);
     const state = await opened(dir);
     const repair = 'journal-3 has 2 damaged lines; the files they told of are looked at again.';
     expect(state.repairs).toEqual([repair]);

@@ -98,8 +98,8 @@ describe('a full disk', () => {
   it('makes commits wait if asked to, and logs it once, until there is space or the wait is aborted', async () => {
     const clock = new FakeClock();
     const disk = new DiskWithFaults();
-    const said: string[] = [];
-    const say = (_: object, message: string) => void said.push(message);
+    const logged: string[] = [];
+    const say = (_: object, message: string) => void logged.push(message);
     const log = { ...silentLogger, error: say, info: say };
     const stop = new AbortController();
     const how = { clock, log, open: disk.open, waitsUntil: stop.signal };
@@ -107,33 +107,33 @@ describe('a full disk', () => {
     disk.space = 0;
     state.put(pendingRecord('a'));
     const commits = Promise.all([state.commit(), state.commit()]);
-    await until(() => said.length > 0, 'the commit waits');
+    await until(() => logged.length > 0, 'the commit waits');
     for (let i = 0; i < 3; i += 1) await clock.advance(5_000);
     state.put(pendingRecord('asked'));
     await expect(state.commit('person')).rejects.toMatchObject({
       ...FULL,
       hint: 'Free some space there. What you asked holds already, but a stop before there is space would forget it.',
     });
-    expect(said).toEqual([
+    expect(logged).toEqual([
       expect.stringMatching(/^The state in .* cannot grow: .* Free some space there/),
     ]);
     disk.space = Number.POSITIVE_INFINITY;
     await until(() => {
       void clock.advance(5_000);
-      return said.length > 1;
+      return logged.length > 1;
     }, 'it is tried again');
     await commits;
     await until(() => {
       void clock.advance(5_000);
       return state.figures().unsaved === 0;
     }, 'what was asked is written though nobody asks again');
-    expect(said.slice(1)).toEqual(['there is space for the state again; the work goes on']);
+    expect(logged.slice(1)).toEqual(['there is space for the state again; the work goes on']);
     disk.nextSyncFails = 'EIO';
     state.put(pendingRecord('b'));
     await expect(state.commit()).rejects.toMatchObject({ code: 'STATE_UNWRITABLE' });
     disk.space = 0;
     const ended = expect(state.commit()).rejects.toThrow();
-    await until(() => said.length > 2, 'the commit waits');
+    await until(() => logged.length > 2, 'the commit waits');
     stop.abort();
     await ended;
     await expect(state.close()).rejects.toMatchObject(FULL);

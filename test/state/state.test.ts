@@ -120,9 +120,9 @@ describe('state', () => {
     const disk = new DiskWithFaults();
     const state = await opened(dir, { open: disk.open });
     const { committed } = state;
-    const told: unknown[] = [];
+    const changes: unknown[] = [];
     state.onCommit((after, before) =>
-      told.push([(after ?? before)?.path, before?.status, after?.status]),
+      changes.push([(after ?? before)?.path, before?.status, after?.status]),
     );
     const [pending, accepted, confirmed] = lifeOf(pendingRecord('sub/a'));
     const other = pendingRecord('b', 'other');
@@ -132,7 +132,7 @@ describe('state', () => {
     await state.commit();
     expect(sorted(committed)).toEqual(sorted(state));
     expect(committed.counts('inbox')).toMatchObject({ pending: 2 });
-    told.length = 0;
+    changes.length = 0;
 
     const release = disk.holdSyncs();
     state.put(accepted);
@@ -157,7 +157,7 @@ describe('state', () => {
     disk.space = Number.POSITIVE_INFINITY;
     await state.commit();
     expect(sorted(committed)).toEqual([confirmed]);
-    expect(told).toEqual([
+    expect(changes).toEqual([
       ['sub/a', 'pending', 'accepted'],
       ['sub/gone', 'pending', undefined],
       ['sub/a', 'accepted', 'confirmed'],

@@ -58,18 +58,19 @@ export class Running {
     void this.ended.then(() => {
       over = true;
     });
-    const said = () => {
+    const matches = () => {
       const all = this.stdout + this.stderr;
       return typeof text === 'string' ? all.includes(text) : text.test(all);
     };
     try {
-      await until(() => said() || over, `the process says ${text}`, limitMs);
+      await until(() => matches() || over, `the process says ${text}`, limitMs);
     } catch (error) {
       throw new Error(
         `${error}\nstdout: ${this.stdout.slice(-2000)}\nstderr: ${this.stderr.slice(-2000)}`,
       );
     }
-    if (!said()) throw new Error(`ended without saying ${text}:\n${this.stdout}\n${this.stderr}`);
+    if (!matches())
+      throw new Error(`ended without saying ${text}:\n${this.stdout}\n${this.stderr}`);
   }
 
   kill(signal: NodeJS.Signals): Promise<Ended> {

@@ -12,84 +12,48 @@ import { dirname, join } from 'node:path';
 import type { MirrorConfig } from '../../src/config/config.js';
 import { mirrorSchema } from '../../src/config/mirror-schema.js';
 import { type Clock, systemClock } from '../../src/lib/clock.js';
-import { silentLogger } from '../../src/lib/logger.js';
 import type { MirrorPeer } from '../../src/mirror/mirror.js';
 import { Mirrors } from '../../src/mirror/mirrors.js';
 import type { MirrorReport } from '../../src/mirror/record.js';
 import { MARKER } from '../../src/mirror/target-path.js';
-import { PeerClient } from '../../src/peer/client.js';
-import type { Timeouts } from '../../src/peer/exchange-options.js';
-import { RequestQueue } from '../../src/queue/request-queue.js';
-import { State } from '../../src/state/state.js';
-import { classify } from '../../src/uplink/outcomes.js';
-import { waitMs } from '../queue/queue-setup.js';
-import { afterwards } from './afterwards.js';
-import { loggerTo } from './logger.js';
-import { FakePeer, type Rows, type Shared } from './mirror-peer.js';
-import { temporaryDirectory } from './temp.js';
+import { type BaseOptions, BaseWorld } from './base-world.js';
+import { FakePeer } from './fake-peer.js';
 
-/** Settings as in the configuration file. */
+/** Settings as in the configuration file. Missing ones get their defaults. */
 export interface MirrorSettings {
   readonly shares?: readonly object[];
   readonly tables?: readonly object[];
   readonly citations?: readonly object[];
 }
 
-/** Requests at no rate that a test would notice. */
-const LANE = { requestsPerSecond: 100_000, concurrency: 4 };
-const LANES = {
-  interactive: LANE,
-  confirm: LANE,
-  push: LANE,
-  removal: LANE,
-  mirror: LANE,
-  audit: LANE,
-};
-
-export interface MirrorWorldOptions {
-  readonly clock?: Clock | undefined;
-  /** The directory of `mirror` and `state`. @default a temporary one */
-  readonly directory?: string;
+export interface MirrorWorldOptions<P> extends BaseOptions {
+  readonly mirrors: MirrorSettings;
+  readonly peer?: P;
+  /** The mirror root. @default a directory of its own */
+  readonly root?: string;
 }
 
-/** Mirrors of a peer without the rest of the daemon, with a real root, state and queue. */
-export class MirrorWorld<P extends MirrorPeer = FakePeer> {
-  root: string;
-  readonly stateDir: string;
-  readonly clock: Clock;
-  /** The log: `warn: mirror prices: …`. */
-  readonly logged: string[] = [];
-  failure: unknown;
+/** The mirrors of a peer, without the rest of the daemon. */
+export class MirrorWorld<P extends MirrorPeer = FakePeer> extends BaseWorld<P> {
+  readonly root: string;
   random = () => 0;
-  #opened:
-    | { readonly mirrors: Mirrors; readonly state: State; readonly queue: RequestQueue }
-    | undefined;
+  #mirrors: Mirrors | undefined;
 
-  constructor(
-    readonly peer: P,
-    { clock = systemClock, directory = temporaryDirectory() }: MirrorWorldOptions = {},
-  ) {
-    this.clock = clock;
-    this.root = join(directory, 'mirror');
-    this.stateDir = join(directory, 'state');
-    afterwards('test', () => this.stop());
+  constructor({
+    peer = new FakePeer() as MirrorPeer as P,
+    root,
+    ...options
+  }: Omit<MirrorWorldOptions<P>, 'mirrors'>) {
+    super(peer, options);
+    this.root = root ?? join(this.directory, 'mirror');
   }
 
-  /** Opens the mirrors. A second call is a restart. Missing settings get their defaults. */
+  /** Opens the mirrors. A second call is a restart with other settings. */
   async open(settings: MirrorSettings): Promise<this> {
     await this.stop();
-    const { clock, peer, stateDir } = this;
-    const log = loggerTo(this.logged);
-    const state = await State.open(stateDir, { clock, log });
-    const queue = new RequestQueue({
-      lanes: LANES,
-      classify,
-      clock,
-      log,
-      peerName: 'the peer',
-      policy: { waitMs: waitMs(10, 20) },
-    });
-    const mirrors = await Mirrors.open({
+    await this.openState();
+    const { clock, log, peer, queue, state, stateDir } = this;
+    this.#mirrors = await Mirrors.open({
       settings: completed(settings, this.root),
       stateDir,
       state,
@@ -99,8 +63,12 @@ export class MirrorWorld<P extends MirrorPeer = FakePeer> {
       log,
       random: () => this.random(),
     });
-    this.#opened = { mirrors, state, queue };
     return this;
+  }
+
+  protected override async stopPart(): Promise<void> {
+    await this.#mirrors?.stop();
+    this.#mirrors = undefined;
   }
 
   /** Applies other settings, as after a change of the configuration file. */
@@ -114,16 +82,6 @@ export class MirrorWorld<P extends MirrorPeer = FakePeer> {
     });
   }
 
-  async stop(): Promise<void> {
-    const { mirrors, queue, state } = this.#opened ?? {};
-    const stopped = mirrors?.stop();
-    await queue?.stop(0);
-    await stopped;
-    await state?.close();
-    this.#opened = undefined;
-    if (this.failure !== undefined) throw this.failure;
-  }
-
   /** Loses the state. */
   async loseState(): Promise<void> {
     await this.stop();
@@ -132,15 +90,8 @@ export class MirrorWorld<P extends MirrorPeer = FakePeer> {
   }
 
   get mirrors(): Mirrors {
-    return this.#parts.mirrors;
-  }
-
-  get state(): State {
-    return this.#parts.state;
-  }
-
-  get circuit(): string {
-    return this.#parts.queue.status().circuit.state;
+    if (this.#mirrors === undefined) throw new Error('the mirrors are not open');
+    return this.#mirrors;
   }
 
   get names(): readonly string[] {
@@ -186,28 +137,6 @@ export class MirrorWorld<P extends MirrorPeer = FakePeer> {
   files(): string[] {
     return filesBelow(this.root).filter((name) => name !== MARKER);
   }
-
-  get #parts() {
-    if (this.#opened === undefined) throw new Error('not opened');
-    return this.#opened;
-  }
-}
-
-/** Opens a world whose mirrors ran once: `tables` of the peer by name, `objects` as text. */
-export async function mirrored(
-  settings: MirrorSettings,
-  {
-    tables = {},
-    objects = {},
-  }: { readonly tables?: Record<string, Rows>; objects?: Record<string, Shared> },
-  clock?: Clock,
-) {
-  const peer = new FakePeer();
-  for (const [name, rows] of Object.entries(tables)) peer.table(name, rows);
-  for (const [name, shared] of Object.entries(objects)) peer.objects.set(name, shared);
-  const world = await new MirrorWorld(peer, { clock }).open(settings);
-  await world.run();
-  return { peer, world };
 }
 
 /** A clock by which a file that is saved now was saved a minute ago. */
@@ -235,36 +164,6 @@ export function openBelow(directory: string): readonly string[] {
       return [];
     }
   });
-}
-
-export interface ServerSetting extends Pick<MirrorSettings, 'tables' | 'shares'> {
-  readonly baseUrl: string;
-  /** The directory of `mirror` and `state`. */
-  readonly directory: string;
-  readonly timeouts?: Partial<Timeouts>;
-  readonly clock?: Clock;
-}
-
-/** Opens the mirrors of a real server. */
-export async function openMirrors({
-  baseUrl,
-  directory,
-  timeouts = {},
-  clock = systemClock,
-  ...settings
-}: ServerSetting): Promise<{
-  readonly mirrors: Mirrors;
-  readonly root: string;
-  close(): Promise<void>;
-}> {
-  const log = silentLogger;
-  const peer = new PeerClient({ dialect: 'standard', timeouts, baseUrl, clock, log });
-  const world = await new MirrorWorld(peer, { clock, directory }).open(settings);
-  const close = async (): Promise<void> => {
-    await world.stop();
-    await peer.close();
-  };
-  return { mirrors: world.mirrors, root: world.root, close };
 }
 
 /** Completes settings by the schema of the section. The schema of the whole file does more. */

@@ -1,15 +1,9 @@
 import { createHash, randomInt } from 'node:crypto';
-import {
-  Agent,
-  createServer,
-  type IncomingMessage,
-  request as requestOf,
-  type ServerResponse,
-} from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { Agent, type IncomingMessage, request as requestOf, type ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { EMBEDDED_HEADER } from '../../src/lib/process.js';
-import { afterwards, type Life } from './afterwards.js';
+import { afterwards } from './afterwards.js';
+import { httpServer, Listener, type ListenerOptions } from './listener.js';
 
 /** One item of a push, as it travelled. */
 export interface PushedItem {
@@ -49,42 +43,41 @@ export interface Answer {
   readonly body: Buffer;
 }
 
+type ScriptedOptions = Pick<ListenerOptions, 'tls' | 'life'>;
+
 /** Answers a call. Undefined leaves the call without an answer. */
 export type Behaviour = (call: Call) => Answer | undefined | Promise<Answer | undefined>;
 
 /**
- * Stands before a real peer, keeps what was asked, and does what a test scripts: by its
- * `behaviour`, or by not being there at all (`goDown`, `comeUp`; the address stays the same).
- * Unless told otherwise it hands everything on unchanged.
+ * The fake peer of whole programs: it stands before a real peer, records what is asked, and does
+ * what a test scripts: by its `behaviour`, or by not being there at all (`goDown`, `comeUp`; the
+ * address stays the same). By default it hands everything on unchanged.
  */
-export class ScriptedPeer {
+export class ScriptedPeer extends Listener {
   behaviour: Behaviour = well;
   readonly requests: Recorded[] = [];
   readonly #target: string;
   readonly #agent = new Agent({ keepAlive: true });
-  readonly #server = createServer((request, response) => {
-    this.#serve(request, response).catch(() => response.destroy());
-  });
-  /** One of its own, so that nobody else listens there while this does not. */
-  readonly #host = `127.${randomInt(1, 255)}.${randomInt(256)}.${randomInt(1, 255)}`;
-  #port = 0;
 
-  private constructor(target: string) {
+  private constructor(
+    target: string,
+    server: ReturnType<typeof httpServer>,
+    options: ListenerOptions,
+  ) {
+    super(server, options);
     this.#target = target;
   }
 
-  static async start(target: string, life: Life = 'test'): Promise<ScriptedPeer> {
-    const peer = new ScriptedPeer(target);
-    await peer.comeUp();
-    afterwards(life, async () => {
-      await peer.goDown();
-      peer.#agent.destroy();
-    });
-    return peer;
-  }
-
-  get url(): string {
-    return `http://${this.#host}:${this.#port}`;
+  static async start(target: string, { tls, life = 'test' }: ScriptedOptions = {}) {
+    const server = httpServer((request, response) => {
+      peer.#serve(request, response).catch(() => response.destroy());
+    }, tls);
+    // A host of its own, so that nobody else listens there while this peer does not. A certificate
+    // is for one host only.
+    const own = `127.${randomInt(1, 255)}.${randomInt(256)}.${randomInt(1, 255)}`;
+    const peer = new ScriptedPeer(target, server, { life, ...(tls ? {} : { host: own }) });
+    afterwards(life, () => peer.#agent.destroy());
+    return await peer.comeUp();
   }
 
   /**
@@ -97,23 +90,6 @@ export class ScriptedPeer {
 
   get lookups(): readonly Recorded[] {
     return this.requests.filter(({ path }) => path.startsWith('/api/peerdoc'));
-  }
-
-  /** Listens; after `goDown` again at the same port. */
-  async comeUp(): Promise<void> {
-    await new Promise<void>((resolve, reject) => {
-      this.#server.once('error', reject).listen(this.#port, this.#host, resolve);
-    });
-    this.#port = (this.#server.address() as AddressInfo).port;
-  }
-
-  /** Breaks every connection and refuses new ones. */
-  async goDown(): Promise<void> {
-    if (!this.#server.listening) return;
-    await new Promise<void>((resolve) => {
-      this.#server.close(() => resolve());
-      this.#server.closeAllConnections();
-    });
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -189,10 +165,10 @@ export const stranger: Behaviour = async (call) => {
   return { ...rest, headers: others };
 };
 
-/** Takes every request and never says a word. */
+/** Takes every request and never answers. */
 export const silent: Behaviour = () => undefined;
 
-/** Does what it is asked, and breaks the connection in the middle of the answer. */
+/** Does what is asked, and breaks the connection in the middle of the answer. */
 export const halfAnAnswer: Behaviour = async ({ forward, response }) => {
   const { status, headers, body } = await forward();
   response.writeHead(status, { ...headers, 'content-length': String(body.length + 100) });

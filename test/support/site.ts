@@ -52,9 +52,10 @@ export function remotePeer(): Promise<PeerProcess> {
 }
 
 /**
- * The world of a program: a directory with folders and a configuration that a test rewrites, a
- * scripted peer before the real one, and daemons one after the other. Files are named
- * `FOLDER/PATH`, by the directory that they are in.
+ * The world of whole programs: a directory with folders and a configuration that a test rewrites, a
+ * scripted peer before the real one, and daemons one after the other. It is apart from `world`
+ * because nothing in it runs in the process of the test. Files are named `FOLDER/PATH`, by the
+ * directory that they are in.
  */
 export class Site {
   readonly directory: string;
@@ -79,7 +80,7 @@ export class Site {
 
   static async begin(parts: Partial<ConfigParts> = {}, life: Life = 'test'): Promise<Site> {
     const peer = await remotePeer();
-    const site = new Site(peer, await ScriptedPeer.start(peer.url, life), life);
+    const site = new Site(peer, await ScriptedPeer.start(peer.url, { life }), life);
     site.configure(parts);
     return site;
   }
@@ -341,7 +342,7 @@ export class Daemon extends Running {
    * The lines after the start that are not about confirmed files: `warn: the sentence`. Lines about
    * a busy machine are left out.
    */
-  get said(): string[] {
+  get logged(): string[] {
     return this.lines
       .filter(({ level, lateMs }) => level >= 30 && lateMs === undefined)
       .filter(({ event, of }) => !['confirmed', 'watching', 'peer'].includes(of ?? event ?? ''))
@@ -350,7 +351,7 @@ export class Daemon extends Running {
 
   async confirms(count: number): Promise<void> {
     await until(() => this.confirmed === count, `${count} confirmed`).catch((error: unknown) => {
-      throw new Error(`${error}, but ${this.confirmed}\n${this.said.join('\n')}`);
+      throw new Error(`${error}, but ${this.confirmed}\n${this.logged.join('\n')}`);
     });
   }
 }

@@ -6,8 +6,8 @@ const RealDate = Date;
 let aheadMs = 0;
 
 function read() {
-  const said = Number(readFileSync(process.env.WALL_CLOCK, 'utf8'));
-  if (Number.isFinite(said)) aheadMs = said;
+  const ms = Number(readFileSync(process.env.WALL_CLOCK, 'utf8'));
+  if (Number.isFinite(ms)) aheadMs = ms;
 }
 
 globalThis.Date = class extends RealDate {

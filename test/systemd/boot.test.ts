@@ -276,9 +276,9 @@ describe.skipIf(reason !== undefined)(
         async () => (await container.run('bash', '-c', hasManager)).code === 0,
         'bob has a manager',
       );
-      const said = await as(`cd; node ${PACKAGE}/dist/cli.js service install --user`);
-      expect(said).toContain('peersync.service runs.\n');
-      expect(said).not.toContain('enable-linger');
+      const output = await as(`cd; node ${PACKAGE}/dist/cli.js service install --user`);
+      expect(output).toContain('peersync.service runs.\n');
+      expect(output).not.toContain('enable-linger');
       const journal = () => as('journalctl --user -u peersync -o cat');
       await until(
         async () => (await journal()).includes('confirmed notes/n.txt'),

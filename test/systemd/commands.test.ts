@@ -65,9 +65,9 @@ describe('service install', () => {
   ])('refuses impossible options with a reason: %j', async (words, part) => {
     const { directory, install } = setUp(252);
     if (part === 'folders') writeFileSync(join(directory, 'config.json'), '{}');
-    const said = await install(...words);
-    expect(said).toMatchObject(failed(2, part));
-    expect(said.stderr).not.toContain('should not have happened');
+    const result = await install(...words);
+    expect(result).toMatchObject(failed(2, part));
+    expect(result.stderr).not.toContain('should not have happened');
   });
 
   it('changes only files that it wrote', async () => {
@@ -96,8 +96,8 @@ describe('service status', () => {
   });
 
   it.skipIf(existsSync('/run/systemd/system'))('reports that there is no systemd', async () => {
-    const said = await status('echo "System has not been booted with systemd." >&2; exit 1');
-    expect(said).toMatchObject(
+    const result = await status('echo "System has not been booted with systemd." >&2; exit 1');
+    expect(result).toMatchObject(
       failed(1, 'This system was not started by systemd.\n  Start `peersync run` by'),
     );
   });

@@ -8,7 +8,7 @@ const repository = resolve(import.meta.dirname, '../..');
 export const PACKAGE = '/opt/peersync';
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
-export interface Said {
+export interface CommandResult {
   readonly code: number | null;
   readonly stdout: string;
   readonly stderr: string;
@@ -76,7 +76,7 @@ export class Container {
   }
 
   /** Runs a program in it. */
-  run(...words: readonly string[]): Promise<Said> {
+  run(...words: readonly string[]): Promise<CommandResult> {
     const into = ['-t', String(this.#init), '-m', '-u', '-i', '-n', '-p', '-C', '--'];
     const env = ['env', '-i', `PATH=${PATH}`, 'HOME=/root', 'LANG=C.UTF-8'];
     const child = spawn('nsenter', [...into, ...env, ...words], {
@@ -101,7 +101,7 @@ export class Container {
     return stdout;
   }
 
-  peersync(...words: readonly string[]): Promise<Said> {
+  peersync(...words: readonly string[]): Promise<CommandResult> {
     return this.run('node', `${PACKAGE}/dist/cli.js`, ...words);
   }
 

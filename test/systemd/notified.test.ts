@@ -31,7 +31,7 @@ it('a daemon under systemd reports its start, readiness, signs of life, status a
   );
   expect(words()).toContain('STATUS=0 documents confirmed, nothing waiting');
   await running.kill('SIGTERM');
-  await until(() => words().includes('STOPPING=1'), 'it said that it stops');
+  await until(() => words().includes('STOPPING=1'), 'it notified that it stops');
   const ready = words().indexOf('READY=1');
   expect(words().indexOf('WATCHDOG=1')).toBeGreaterThan(ready);
 });

@@ -8,68 +8,37 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
-import { type Clock, systemClock } from '../../src/lib/clock.js';
-import { silentLogger } from '../../src/lib/logger.js';
+import { describe, expect, it } from 'vitest';
 import { removing } from '../../src/state/transitions.js';
 import { Audit } from '../../src/uplink/audit.js';
-import type { Deps } from '../../src/uplink/deps.js';
 import { repairAuditProgress } from '../../src/uplink/repair-audit.js';
-import { QUICK, unreachable, World } from '../support/world.js';
+import { afterwards } from '../support/afterwards.js';
+import { unreachable } from '../support/fake-peer.js';
+import type { UplinkWorld } from '../support/uplink-world.js';
+import { world } from '../support/world.js';
+import { verifyDeps } from './verify-setup.js';
 
 const WEEK_MS = 7 * 86_400_000;
-
-/** A clock whose waits end with the next turn of the event loop. */
-const impatient: Clock = Object.assign(Object.create(systemClock), {
-  sleep: () => new Promise<void>((resolve) => setImmediate(resolve)),
-});
-
-/**
- * Starts a world that can be restarted. The end of the test stops it.
- * @returns a function that stops it
- */
-async function started(w: World): Promise<() => Promise<void>> {
-  await w.start();
-  let isRunning = true;
-  const stop = async () => {
-    if (isRunning) await w.stop();
-    isRunning = false;
-  };
-  onTestFinished(stop);
-  return stop;
-}
 
 /**
  * Starts an audit of the world. The end of the test stops it.
  * @param look called before each look-up; may throw
  */
-function audited(w: World, everyMs = WEEK_MS, look: (url: string) => unknown = () => {}) {
-  const deps = {
-    state: w.state,
-    queue: {
-      run: (_: string, work: (signal: AbortSignal) => unknown) =>
-        work(new AbortController().signal),
-    },
-    peer: {
-      peerdoc: async ({ url }: { readonly url: string }) => {
-        await look(url);
-        return await w.peer.peerdoc({ url });
-      },
-    },
-    dialect: w.dialect,
-    settings: QUICK,
-    clock: impatient,
-    log: silentLogger,
-  } as unknown as Deps;
-  const audit = new Audit(deps);
+function audited(w: UplinkWorld, everyMs = WEEK_MS, look: (url: string) => unknown = () => {}) {
+  const audit = new Audit(
+    verifyDeps(w, async (url) => {
+      await look(url);
+      return await w.peer.peerdoc({ url });
+    }),
+  );
   audit.start(everyMs, (error) => {
     w.failure = error;
   });
-  onTestFinished(() => audit.stop());
+  afterwards('test', () => audit.stop());
   return audit;
 }
 
-const newest = (w: World, kind: 'journal' | 'snapshot') =>
+const newest = (w: UplinkWorld, kind: 'journal' | 'snapshot') =>
   join(
     w.stateDir,
     readdirSync(w.stateDir)
@@ -88,7 +57,7 @@ const endsOf = (path: string) =>
   [...readFileSync(path).entries()].flatMap(([i, byte]) => (byte === 0x0a ? i : []));
 
 /** Ways to damage a state with one version in the snapshot and a later one in the journal. */
-const DAMAGES: readonly (readonly [string, (w: World) => void])[] = [
+const DAMAGES: readonly (readonly [string, (w: UplinkWorld) => void])[] = [
   ['is lost', (w) => rmSync(newest(w, 'journal'))],
   ['is empty', (w) => truncateSync(newest(w, 'journal'), 0)],
   [
@@ -129,8 +98,7 @@ describe.each(DAMAGES)('after a journal that %s', (_, damage) => {
   it.each([{ everyMs: WEEK_MS }, { everyMs: 0 }])(
     'a file that went back to its earlier version is pushed at once, with an audit period of $everyMs ms',
     async ({ everyMs }) => {
-      const w = new World();
-      const stop = await started(w);
+      const w = await world();
       w.write('a', 'one');
       w.write('b', 'is left alone');
       await w.confirmed('a', 'b');
@@ -142,11 +110,11 @@ describe.each(DAMAGES)('after a journal that %s', (_, damage) => {
         'the later version is pushed',
       );
       await w.confirmed('a');
-      await stop();
+      await w.stop();
       damage(w);
-      await started(w);
+      await w.start();
       w.write('a', 'one');
-      w.known('b', 'is left alone');
+      w.record('b', 'is left alone');
       const pushes = w.peer.pushes.length;
       audited(w, everyMs);
       const isPushed = () => w.peer.documents.get(w.url('a'))?.text === 'one';
@@ -162,14 +130,13 @@ describe.each(DAMAGES)('after a journal that %s', (_, damage) => {
 
 describe('the audit after a repair', () => {
   /** Starts a world with so many confirmed files, whose state lost its journal. */
-  async function repaired(files: number, prepare: (w: World) => unknown = () => {}) {
-    const w = new World();
-    const stop = await started(w);
+  async function repaired(files: number, prepare: (w: UplinkWorld) => unknown = () => {}) {
+    const w = await world();
     await prepare(w);
     w.writeMany(files);
     await w.allConfirmed(files);
     await w.state.compact();
-    await stop();
+    await w.stop();
     rmSync(newest(w, 'journal'));
     return w;
   }
@@ -177,7 +144,7 @@ describe('the audit after a repair', () => {
   it('reports its progress, waits for a peer that is away, and continues after a restart', async () => {
     const FILES = 1_200;
     const w = await repaired(FILES);
-    const stop = await started(w);
+    await w.start();
     expect(repairAuditProgress(w.state)).toMatchObject({ checked: 0, of: FILES });
     const looked = new Set<string>();
     let isAway = false;
@@ -195,8 +162,8 @@ describe('the audit after a repair', () => {
     // One part has a third of the items.
     expect(known).toBeGreaterThan(300);
     expect(known).toBeLessThanOrEqual(done);
-    await stop();
-    await started(w);
+    await w.stop();
+    await w.start();
     expect(repairAuditProgress(w.state)).toMatchObject({ checked: known, of: FILES });
     let again = 0;
     const second = audited(w, WEEK_MS, (url) => {
@@ -211,13 +178,13 @@ describe('the audit after a repair', () => {
 
   it('runs once, and only after a repair', async () => {
     const w = await repaired(3);
-    const stop = await started(w);
+    await w.start();
     const audit = audited(w);
     await w.until(() => audit.repairProgress === undefined, 'the audit is over');
     await audit.stop();
     await w.state.compact();
-    await stop();
-    await started(w);
+    await w.stop();
+    await w.start();
     expect(repairAuditProgress(w.state)).toBeUndefined();
     const looked: string[] = [];
     const next = audited(w, WEEK_MS, (url) => looked.push(url));
@@ -238,7 +205,7 @@ describe('the audit after a repair', () => {
       await w.until(() => w.statusOf('gone') === 'removed', 'removed');
     });
     w.peer.show(w.url('gone'), 'two');
-    await started(w);
+    await w.start();
     audited(w);
     await w.until(() => !w.peer.documents.has(w.url('gone')), 'removed again');
   });
@@ -256,7 +223,7 @@ describe('the audit after a repair', () => {
         return loadDate && at !== undefined ? { ...rest, loadDate: at } : rest;
       };
     });
-    await started(w);
+    await w.start();
     const before = w.peer.pushes.length;
     const audit = audited(w);
     await w.until(() => audit.repairProgress === undefined, 'the audit is over');

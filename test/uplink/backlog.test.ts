@@ -8,7 +8,7 @@ import type { UplinkDeps } from '../../src/uplink/deps.js';
 import { ReadyQueue } from '../../src/uplink/ready-queue.js';
 import { pendingRecord } from '../state/records.js';
 import { FakeClock } from '../support/fake-clock.js';
-import { QUICK } from '../support/world.js';
+import { QUICK } from '../support/uplink-world.js';
 
 const BACKOFF_MS = 300_000;
 /** Limit of due items in memory, and of later ones. */
@@ -143,7 +143,7 @@ it('while an item for a URL is in flight, no other item for that URL is taken', 
   expect(backlog.isInFlight(renamed)).toBe(true);
 });
 
-it('only a part of many items is in memory, and all are taken', async () => {
+it('only a part of very many items is in memory, and all are taken', async () => {
   const records = Array.from({ length: 5 * MAX_IN_MEMORY }, (_, i) =>
     pendingRecord(`d${i % 100}/f${i}`),
   );
@@ -247,7 +247,7 @@ it('a delayed item is due when its time is over, even if the machine was suspend
   expect(take()).toBe('a');
 });
 
-it('no pass begins while so many items are due that there is no room for more', () => {
+it('the state is not read again while so many items are due that there is no room for more', () => {
   const pass = async function* (): AsyncGenerator<Entry[]> {};
   const queue = new ReadyQueue<number>(new FakeClock(), 10, pass, () => {});
   for (let i = 0; i < 11; i += 1) queue.put(`${i}`, i, 0);
@@ -257,7 +257,7 @@ it('no pass begins while so many items are due that there is no room for more', 
 });
 
 it.each(['never', 'until it is empty'])(
-  'keeps no deleted value alive, when `first` is read %s',
+  'the queue of due items frees the memory of items that left it, if its first one is read %s',
   async (asked) => {
     const pass = async function* (): AsyncGenerator<Entry[]> {};
     const queue = new ReadyQueue<object>(new FakeClock(), 1_000, pass, () => {});

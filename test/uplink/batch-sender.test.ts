@@ -7,7 +7,8 @@ import { queueStopped } from '../../src/queue/options.js';
 import { pushFailure, sendBatch } from '../../src/uplink/batch-sender.js';
 import type { UplinkDeps } from '../../src/uplink/deps.js';
 import { pendingRecord, sentOf } from '../state/records.js';
-import { FakePeer, failing, QUICK } from '../support/world.js';
+import { FakePeer, failing, fails } from '../support/fake-peer.js';
+import { QUICK } from '../support/uplink-world.js';
 
 /** A sender and a peer in memory, with a queue that never waits. */
 function setting({ redetect = false } = {}) {
@@ -64,7 +65,7 @@ describe('a batch', () => {
 
   it('that fails is split until the bad item is alone, with all halves sent before any smaller part', async () => {
     const { peer, send, pushed } = setting();
-    peer.failsFor('/b', failing);
+    peer.onPush = fails(failing, '/b');
     expect(await send('abcde')).toEqual(['accepted', 'failed', 'accepted', 'accepted', 'accepted']);
     expect(pushed()).toEqual(['abcde', 'abc', 'de', 'ab', 'c', 'a', 'b']);
   });

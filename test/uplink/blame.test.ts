@@ -3,7 +3,7 @@ import type { Failure, PendingItem } from '../../src/state/entry.js';
 import { Blame } from '../../src/uplink/blame.js';
 import type { UplinkDeps } from '../../src/uplink/deps.js';
 import { pendingRecord } from '../state/records.js';
-import { failing } from '../support/world.js';
+import { failing } from '../support/fake-peer.js';
 
 const FAILED: Failure = { code: 'PEER_FAILED', message: 'The peer failed (500).', hint: 'Wait.' };
 const item = pendingRecord('bad.txt');
@@ -52,7 +52,7 @@ describe('an item is blamed', () => {
   });
 });
 
-describe('a failure alone', () => {
+describe('the failure of an item that was pushed alone', () => {
   it('is the fault of the item if another push succeeded since the first push of the item began', async () => {
     const { blame, peer } = setUp();
     const before = blame.successes;
@@ -71,7 +71,7 @@ describe('a failure alone', () => {
     expect(peer.pushes).toEqual([]);
   });
 
-  it('proves nothing after an unanswered push, because in an outage no push is answered', async () => {
+  it('does not count after an unanswered push, because in an outage no push is answered', async () => {
     const { blame } = setUp();
     blame.unanswered(item);
     blame.succeeded([other]);
@@ -81,7 +81,7 @@ describe('a failure alone', () => {
     expect(await blame.failedAlone(item, FAILED, 0)).toBe('atFault');
   });
 
-  it('of an item that is too large is final, without a probe', async () => {
+  it('because it is too large is final, without a probe', async () => {
     const { blame, peer } = setUp({ pending: 1 });
     const tooLarge = { ...FAILED, code: 'PEER_TOO_LARGE' };
     expect(await blame.failedAlone(item, tooLarge, 0)).toBe('tooLarge');

@@ -84,9 +84,9 @@ const fine = { kind: 'wordless', reader: 'fine' };
 
 /** A logger that keeps the messages of errors. */
 function listening() {
-  const said: string[] = [];
-  const log = { ...silentLogger, error: (_: object, message: string) => void said.push(message) };
-  return { log, said };
+  const logged: string[] = [];
+  const log = { ...silentLogger, error: (_: object, message: string) => void logged.push(message) };
+  return { log, logged };
 }
 
 function runs(pid: number | undefined): boolean {
@@ -243,16 +243,16 @@ it('the environment of the daemon, which may hold passwords, does not reach a pr
 
 it('no document is blamed for a program that does not start: all wait until it does', async () => {
   const clock = new FakeClock();
-  const { log, said } = listening();
+  const { log, logged } = listening();
   const { documents, path, read } = processes(
     clock,
     'throw new TypeError("no such library");',
     log,
   );
   const reading = read('fine');
-  await until(() => said.length > 0, 'the failure is said');
+  await until(() => logged.length > 0, 'the failure is logged');
   const why = 'does not start: it ended with code 1 (TypeError: no such library).';
-  expect(said[0]).toContain(why);
+  expect(logged[0]).toContain(why);
   expect(documents.failure).toMatchObject({
     code: 'DOCUMENTS_UNREADABLE',
     message: expect.stringContaining(why),
@@ -268,21 +268,21 @@ it('no document is blamed for a program that does not start: all wait until it d
 
 it('a program that is not ready after half a minute is ended, and started again', async () => {
   const clock = new FakeClock();
-  const { log, said } = listening();
+  const { log, logged } = listening();
   const { documents, read } = processes(clock, 'setInterval(() => {}, 1000);', log);
   const reading = read('fine');
   await clock.advance(29_000);
-  expect(said).toEqual([]);
+  expect(logged).toEqual([]);
   await clock.advance(2_000);
-  await until(() => said.length > 0, 'the failure is said');
-  expect(said[0]).toContain('it was not ready after 30 s');
+  await until(() => logged.length > 0, 'the failure is logged');
+  expect(logged[0]).toContain('it was not ready after 30 s');
   await documents.close();
   expect(await reading).toEqual({ kind: 'stale' });
 });
 
 it('no document is blamed for a system that cannot start a process', async () => {
   const clock = new FakeClock();
-  const { log, said } = listening();
+  const { log, logged } = listening();
   const { read } = processes(clock, PROGRAM, log);
   const { execPath } = process;
   onTestFinished(() => {
@@ -291,8 +291,8 @@ it('no document is blamed for a system that cannot start a process', async () =>
   // `spawn` itself throws if a part of the path is a file.
   process.execPath = `${execPath}/node`;
   const reading = read('fine');
-  await until(() => said.length > 0, 'the failure is said');
-  expect(said[0]).toContain('does not start: spawn ENOTDIR');
+  await until(() => logged.length > 0, 'the failure is logged');
+  expect(logged[0]).toContain('does not start: spawn ENOTDIR');
   process.execPath = execPath;
   await clock.advance(1_000);
   expect(await reading).toEqual(fine);

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { DIALECTS } from '../../src/peer/dialects/dialects.js';
-import { LossyPeer } from './lossy-peer.js';
+import { IsolationSetup } from './isolation-setup.js';
 
 const PUBLIC = 'https://files.example.org/a.txt';
 const LOCAL = 'http://vault.local/a.txt';
@@ -31,11 +31,11 @@ it.each([
     'pending: LOST_FROM_INDEX',
   ],
 ])('an item that is lost %s, also in a later run', (_, shown, url, times, outcome) => {
-  const peer = new LossyPeer();
-  peer.shows(shown);
-  expect(peer.loses(url, times)).toBe(outcome);
-  peer.restart();
-  expect(peer.loses(url, times)).toBe(outcome);
+  const setup = new IsolationSetup();
+  setup.shows(shown);
+  expect(setup.loses(url, times)).toBe(outcome);
+  setup.restart();
+  expect(setup.loses(url, times)).toBe(outcome);
 });
 
 it.each([
@@ -61,7 +61,7 @@ it.each([
     'quarantined: NOT_SHOWN',
   ],
 ])('an item that is not shown %s', (_, dialect, shown, attempts, outcome) => {
-  const peer = new LossyPeer();
-  peer.dialect.current = dialect;
-  expect(peer.shows([shown], LOCAL, attempts)).toBe(outcome);
+  const setup = new IsolationSetup();
+  setup.dialect.current = dialect;
+  expect(setup.shows([shown], LOCAL, attempts)).toBe(outcome);
 });

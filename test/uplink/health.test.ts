@@ -1,15 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import type { RequestQueue } from '../../src/queue/request-queue.js';
 import type { UplinkDeps } from '../../src/uplink/deps.js';
+import { fails, takes, unreachable } from '../support/fake-peer.js';
 import { busyIn, goesOn } from '../support/health.js';
+import { QUICK, type UplinkWorld } from '../support/uplink-world.js';
 import { deferred, until } from '../support/wait.js';
-import { QUICK, unreachable, type World, world } from '../support/world.js';
-
-const ONE_BY_ONE = { ...QUICK, push: { ...QUICK.push, maxItems: 1 } };
+import { world } from '../support/world.js';
 
 /** Makes one lane of the queue wait forever, or until `goes.on`. */
 function heldUp(lane: 'push' | 'confirm', goes: { on: boolean }) {
-  return (queue: RequestQueue): UplinkDeps['queue'] => ({
+  return ({ queue }: UplinkWorld): UplinkDeps['queue'] => ({
     run: (...args) => queue.run(...args),
     hasRoom: (which) => queue.hasRoom(which),
     isBusy: (which) => queue.isBusy(which),
@@ -24,7 +23,7 @@ function heldUp(lane: 'push' | 'confirm', goes: { on: boolean }) {
   });
 }
 
-const busy = (w: World) => busyIn(w.uplink);
+const busy = (w: UplinkWorld) => busyIn(w.uplink);
 
 describe('the health checks of the uplink', () => {
   it.each([
@@ -34,9 +33,7 @@ describe('the health checks of the uplink', () => {
     'are busy without progress when the %s loop waits while the queue has room',
     async (lane, what) => {
       const goes = { on: false };
-      const w = await world(QUICK, (it) => {
-        it.seenQueue = heldUp(lane, goes);
-      });
+      const w = await world({ uplinkQueue: heldUp(lane, goes) });
       expect(busy(w)).toEqual([]);
       w.write('a.txt', 'hello');
       await w.until(() => busy(w).includes(what), 'busy');
@@ -50,9 +47,7 @@ describe('the health checks of the uplink', () => {
   );
 
   it('end with the uplink', async () => {
-    const w = await world(QUICK, (it) => {
-      it.seenQueue = heldUp('push', { on: false });
-    });
+    const w = await world({ uplinkQueue: heldUp('push', { on: false }) });
     w.write('a.txt', 'hello');
     await w.until(() => busy(w).length > 0, 'busy');
     const stopped = w.uplink.stop();
@@ -62,17 +57,11 @@ describe('the health checks of the uplink', () => {
   });
 
   it('wait for a peer that is away, until the next probe is due', async () => {
-    let queue: RequestQueue | undefined;
-    const w = await world(QUICK, (it) => {
-      it.seenQueue = (real) => {
-        queue = real;
-        return real;
-      };
-    });
-    w.peer.failsFor('', () => unreachable('no'));
+    const w = await world();
+    w.peer.onPush = fails(() => unreachable('no'));
     w.write('a.txt', 'hello');
     const waits = () => {
-      const { nextProbeAt } = queue?.status().circuit ?? {};
+      const { nextProbeAt } = w.queue.status().circuit;
       return nextProbeAt !== undefined && nextProbeAt > Date.now() + 5;
     };
     for (let i = 0; i < 10; i += 1) {
@@ -86,7 +75,7 @@ describe('the health checks of the uplink', () => {
       expect(isBusy).toEqual([]);
       await w.until(() => !waits(), 'the probe is due');
     }
-    w.peer.onPush = () => undefined;
+    w.peer.onPush = takes;
     await w.confirmed('a.txt');
   });
 
@@ -116,10 +105,8 @@ describe('the health checks of the uplink', () => {
 
   it('wait for batches in flight, and are busy while one is read from the disk', async () => {
     const read = deferred();
-    const w = await world(ONE_BY_ONE, (it) => {
-      it.packs = () => read.promise;
-    });
-    const { release } = w.peer.hold();
+    const w = await world({ push: { maxItems: 1 }, beforePack: () => read.promise });
+    const release = w.peer.hold('push');
     w.writeMany(20);
     // Further due items wait for these, though the queue has room.
     const isFull = () => w.uplink.status().inFlight > QUICK.push.concurrency;

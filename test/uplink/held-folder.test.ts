@@ -1,10 +1,12 @@
 import { mkdirSync, renameSync, rmdirSync } from 'node:fs';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import type { FolderState } from '../../src/uplink/deps.js';
-import { QUICK, type World, withFakeClock, world } from '../support/world.js';
+import { FakeClock } from '../support/fake-clock.js';
+import type { UplinkWorld } from '../support/uplink-world.js';
+import { world } from '../support/world.js';
 
 describe('while the folder of pending items is missing', () => {
-  let w: World;
+  let w: UplinkWorld;
   let inbox: FolderState | undefined;
   /** The number of batches that were read. */
   let packs: number;
@@ -14,13 +16,13 @@ describe('while the folder of pending items is missing', () => {
   });
 
   const start = async (onPack = () => {}) => {
-    w = await world(QUICK, (it) => {
-      withFakeClock(it);
-      it.folderState = (folder) => (folder === 'inbox' ? inbox : 'there');
-      it.packs = async () => {
+    w = await world({
+      clock: new FakeClock(),
+      folderState: (folder) => (folder === 'inbox' ? inbox : 'there'),
+      beforePack: () => {
         packs += 1;
         if (packs === 1) onPack();
-      };
+      },
     });
   };
   const becomes = (folderState: typeof inbox) => {
@@ -61,7 +63,7 @@ describe('while the folder of pending items is missing', () => {
     await w.confirmed(...paths);
     const urls = [w.url('other/a.txt'), ...paths.map((path) => w.url(path))];
     expect(w.peer.pushes.flat().toSorted()).toEqual(urls.toSorted());
-    expect(w.looked).toEqual([]);
+    expect(w.rechecked).toEqual([]);
   });
 
   it.each(['gone', 'unreadable'])(
@@ -78,10 +80,10 @@ describe('while the folder of pending items is missing', () => {
       expect(w.state.get('inbox', 'a.txt')).toStrictEqual(item);
       if (how === 'unreadable') rmdirSync(path);
       renameSync(`${path}.away`, path);
-      w.known('a.txt', 'a.txt');
+      w.record('a.txt', 'a.txt');
       becomes('there');
       await w.confirmed('a.txt', 'b.txt');
-      expect(w.looked).toEqual([]);
+      expect(w.rechecked).toEqual([]);
     },
   );
 

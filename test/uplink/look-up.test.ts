@@ -7,8 +7,9 @@ import { type Answer, type Judge, LookUp, type Verdict } from '../../src/uplink/
 import { LookUpLoop } from '../../src/uplink/look-up-loop.js';
 import { LookUpPass } from '../../src/uplink/look-up-pass.js';
 import { FakeClock } from '../support/fake-clock.js';
+import { failing, unreachable } from '../support/fake-peer.js';
+import { QUICK } from '../support/uplink-world.js';
 import { deferred } from '../support/wait.js';
-import { failing, QUICK, unreachable } from '../support/world.js';
 
 const HOLD_MS = 10_000;
 const MAX_INTERVAL_MS = 1_000;
@@ -52,10 +53,11 @@ class TitleJudge implements Judge<string, string> {
 }
 
 /**
- * A loop on a fake clock, at a peer that answers with the title `expected` unless a test has it
- * answer otherwise.
+ * A look-up loop on a fake clock, at a peer that answers with the title `expected` unless a test
+ * has it answer otherwise. It is apart from a world because a test asserts each millisecond at
+ * which the peer is asked: nothing else may use the clock.
  */
-class Site {
+class LookUpSetup {
   readonly clock = new FakeClock();
   readonly began = this.clock.now();
   readonly judge = new TitleJudge(this.clock);
@@ -149,21 +151,21 @@ class Site {
 
 describe('a look-up', () => {
   it('is not made before it is due, and ends with its first expected answer', async () => {
-    const site = new Site().start();
-    site.loop.add(site.look('a', 500));
-    await site.clock.advance(499);
-    expect(site.times).toEqual([]);
-    await site.clock.advance(60_000);
-    expect([site.times, site.settledAt('a')]).toEqual([[500], 500]);
-    expect(site.loop.isIdle).toBe(true);
+    const setup = new LookUpSetup().start();
+    setup.loop.add(setup.look('a', 500));
+    await setup.clock.advance(499);
+    expect(setup.times).toEqual([]);
+    await setup.clock.advance(60_000);
+    expect([setup.times, setup.settledAt('a')]).toEqual([[500], 500]);
+    expect(setup.loop.isIdle).toBe(true);
   });
 
   it('is repeated at intervals that double up to confirm.maxInterval', async () => {
-    const site = new Site().start();
-    site.answer = () => 'other';
-    site.loop.add(site.look('a'));
-    await site.clock.advance(4_500);
-    const intervals = site.times.map((at, i) => at - (site.times[i - 1] ?? 0));
+    const setup = new LookUpSetup().start();
+    setup.answer = () => 'other';
+    setup.loop.add(setup.look('a'));
+    await setup.clock.advance(4_500);
+    const intervals = setup.times.map((at, i) => at - (setup.times[i - 1] ?? 0));
     expect(intervals).toEqual([0, 200, 400, 800, 1_000, 1_000, 1_000]);
   });
 
@@ -173,172 +175,172 @@ describe('a look-up', () => {
   ] as const)(
     'counts only when the answer is the same another hold later, after %s',
     async (_, mode, before, settledAt) => {
-      const site = new Site().start();
-      site.answer = (_, times) => before[times - 1] ?? 'expected';
-      site.loop.add(site.look('a', 0, mode));
-      await site.clock.advance(settledAt - 1);
-      expect(site.settledAt('a')).toBeUndefined();
-      expect(site.loop.get('a')?.mode).toBe('settling');
-      await site.clock.advance(1);
-      expect(site.settledAt('a')).toBe(settledAt);
-      expect(site.times).toHaveLength(before.length + 2);
+      const setup = new LookUpSetup().start();
+      setup.answer = (_, times) => before[times - 1] ?? 'expected';
+      setup.loop.add(setup.look('a', 0, mode));
+      await setup.clock.advance(settledAt - 1);
+      expect(setup.settledAt('a')).toBeUndefined();
+      expect(setup.loop.get('a')?.mode).toBe('settling');
+      await setup.clock.advance(1);
+      expect(setup.settledAt('a')).toBe(settledAt);
+      expect(setup.times).toHaveLength(before.length + 2);
     },
   );
 
   it('settles anew if the answer is otherwise at the end of the hold', async () => {
-    const site = new Site().start();
-    site.answer = (_, times) => (times === 2 ? 'other' : 'expected');
-    site.loop.add(site.look('a', 0, 'unexpected'));
-    await site.clock.advance(HOLD_MS);
-    expect(site.loop.get('a')?.mode).toBe('unexpected');
-    await site.clock.advance(60_000);
-    expect(site.settledAt('a')).toBe(HOLD_MS + 200 + HOLD_MS);
+    const setup = new LookUpSetup().start();
+    setup.answer = (_, times) => (times === 2 ? 'other' : 'expected');
+    setup.loop.add(setup.look('a', 0, 'unexpected'));
+    await setup.clock.advance(HOLD_MS);
+    expect(setup.loop.get('a')?.mode).toBe('unexpected');
+    await setup.clock.advance(60_000);
+    expect(setup.settledAt('a')).toBe(HOLD_MS + 200 + HOLD_MS);
   });
 
   it('does not count while the document itself shows that it is within the hold', async () => {
-    const site = new Site().start();
-    site.judge.provisionalMs = 3_000;
-    site.loop.add(site.look('a'));
-    await site.clock.advance(2_999);
-    expect(site.settledAt('a')).toBeUndefined();
-    site.judge.provisionalMs = 0;
-    await site.clock.advance(1);
-    expect(site.settledAt('a')).toBe(3_000);
+    const setup = new LookUpSetup().start();
+    setup.judge.provisionalMs = 3_000;
+    setup.loop.add(setup.look('a'));
+    await setup.clock.advance(2_999);
+    expect(setup.settledAt('a')).toBeUndefined();
+    setup.judge.provisionalMs = 0;
+    await setup.clock.advance(1);
+    expect(setup.settledAt('a')).toBe(3_000);
   });
 
   it.each(['new', 'unexpected'] as const)(
     'that fails is repeated, and changes nothing about the hold in mode %s',
     async (mode) => {
-      const site = new Site().start();
-      site.answer = (_, times) => (times === 1 ? unreachable('no') : 'expected');
-      site.loop.add(site.look('a', 0, mode));
-      await site.clock.advance(60_000);
-      expect(site.settledAt('a')).toBe(mode === 'new' ? 200 : 200 + HOLD_MS);
+      const setup = new LookUpSetup().start();
+      setup.answer = (_, times) => (times === 1 ? unreachable('no') : 'expected');
+      setup.loop.add(setup.look('a', 0, mode));
+      await setup.clock.advance(60_000);
+      expect(setup.settledAt('a')).toBe(mode === 'new' ? 200 : 200 + HOLD_MS);
     },
   );
 
   it('fails because of the peer, unless the peer answered others since its last failure', async () => {
-    const site = new Site().start();
-    site.answer = (url) => (url.endsWith('bad') ? failing() : 'expected');
-    site.loop.add(site.look('bad'));
-    await site.clock.advance(500);
-    expect(site.judge.failures).toEqual(['peerFailed', 'peerFailed']);
-    site.loop.add(site.look('good'));
-    await site.clock.advance(1_000);
-    expect(site.judge.failures.slice(2)).toEqual(['documentFailed', 'peerFailed']);
+    const setup = new LookUpSetup().start();
+    setup.answer = (url) => (url.endsWith('bad') ? failing() : 'expected');
+    setup.loop.add(setup.look('bad'));
+    await setup.clock.advance(500);
+    expect(setup.judge.failures).toEqual(['peerFailed', 'peerFailed']);
+    setup.loop.add(setup.look('good'));
+    await setup.clock.advance(1_000);
+    expect(setup.judge.failures.slice(2)).toEqual(['documentFailed', 'peerFailed']);
   });
 
   it('ends if the judge says so', async () => {
-    const site = new Site().start();
-    site.answer = () => 'other';
-    site.judge.again = 'never';
-    site.loop.add(site.look('a'));
-    await site.clock.advance(60_000);
-    expect([site.times.length, site.loop.isIdle]).toEqual([1, true]);
+    const setup = new LookUpSetup().start();
+    setup.answer = () => 'other';
+    setup.judge.again = 'never';
+    setup.loop.add(setup.look('a'));
+    await setup.clock.advance(60_000);
+    expect([setup.times.length, setup.loop.isIdle]).toEqual([1, true]);
   });
 
   it.each(['before its answer', 'while the judge decides about its answer'])(
     'that is replaced %s has no effect any more',
     async (when) => {
-      const site = new Site().start();
+      const setup = new LookUpSetup().start();
       const [answered, acted] = [deferred(), deferred()];
-      site.answer = async (_, times) => {
+      setup.answer = async (_, times) => {
         if (times > 1) return 'expected';
         await answered.promise;
         return 'other';
       };
-      site.judge.onDecision = () => acted.promise;
-      site.loop.add(site.look('a'));
-      await site.clock.advance(0);
+      setup.judge.onDecision = () => acted.promise;
+      setup.loop.add(setup.look('a'));
+      await setup.clock.advance(0);
       if (when !== 'before its answer') answered.resolve();
-      await site.clock.advance(0);
-      const next = site.look('a', 30_000);
-      site.loop.add(next);
+      await setup.clock.advance(0);
+      const next = setup.look('a', 30_000);
+      setup.loop.add(next);
       answered.resolve();
       acted.resolve();
-      await site.clock.advance(29_999);
-      expect(site.loop.get('a')).toBe(next);
-      expect(site.judge.titles).toHaveLength(when === 'before its answer' ? 0 : 1);
-      expect(site.times).toHaveLength(1);
-      await site.clock.advance(1);
-      expect(site.settledAt('a')).toBe(30_000);
+      await setup.clock.advance(29_999);
+      expect(setup.loop.get('a')).toBe(next);
+      expect(setup.judge.titles).toHaveLength(when === 'before its answer' ? 0 : 1);
+      expect(setup.times).toHaveLength(1);
+      await setup.clock.advance(1);
+      expect(setup.settledAt('a')).toBe(30_000);
     },
   );
 });
 
 describe('the look-up loop', () => {
   it('has no look-up of a document any more when the judge acts, so another one may begin', async () => {
-    const site = new Site().start();
-    let known: LookUp<string> | undefined = site.look('a');
-    site.judge.onSettled = (key) => {
-      known = site.loop.get(key);
-      if (site.times.length < 2) site.loop.add(site.look(key, 1_000));
+    const setup = new LookUpSetup().start();
+    let known: LookUp<string> | undefined = setup.look('a');
+    setup.judge.onSettled = (key) => {
+      known = setup.loop.get(key);
+      if (setup.times.length < 2) setup.loop.add(setup.look(key, 1_000));
     };
-    site.loop.add(site.look('a'));
-    await site.clock.advance(60_000);
+    setup.loop.add(setup.look('a'));
+    await setup.clock.advance(60_000);
     expect(known).toBeUndefined();
-    expect([site.times, site.settledAt('a')]).toEqual([[0, 1_000], 1_000]);
+    expect([setup.times, setup.settledAt('a')]).toEqual([[0, 1_000], 1_000]);
   });
 
   it('gives each document its own answer if it asks for several in one request', async () => {
-    const site = new Site({ isEmbedded: true });
-    site.answer = (url) => (url.endsWith('1') ? 'other' : 'expected');
-    for (const key of ['a0', 'a1', 'a2']) site.loop.add(site.look(key));
-    site.start();
-    await site.clock.advance(100);
-    expect(site.asked.map(({ urls }) => urls.length)).toEqual([3]);
-    expect(site.judge.titles).toEqual(['a0: expected', 'a1: other', 'a2: expected']);
-    expect(['a0', 'a1', 'a2'].map((key) => site.settledAt(key))).toEqual([0, undefined, 0]);
+    const setup = new LookUpSetup({ isEmbedded: true });
+    setup.answer = (url) => (url.endsWith('1') ? 'other' : 'expected');
+    for (const key of ['a0', 'a1', 'a2']) setup.loop.add(setup.look(key));
+    setup.start();
+    await setup.clock.advance(100);
+    expect(setup.asked.map(({ urls }) => urls.length)).toEqual([3]);
+    expect(setup.judge.titles).toEqual(['a0: expected', 'a1: other', 'a2: expected']);
+    expect(['a0', 'a1', 'a2'].map((key) => setup.settledAt(key))).toEqual([0, undefined, 0]);
   });
 
   it('waits for pushes to end, for a limited time', async () => {
-    const site = new Site({ maxWaitForPushMs: 10_000 }).start();
-    site.isPushing = true;
-    site.loop.add(site.look('a'));
-    await site.clock.advance(4_000);
-    site.loop.add(site.look('b'));
-    await site.clock.advance(5_999);
-    expect(site.times).toEqual([]);
-    await site.clock.advance(1);
-    expect(site.asked).toEqual([{ urls: ['https://x.example/a'], atMs: 10_000 }]);
-    site.isPushing = false;
-    site.loop.notify();
-    await site.clock.advance(0);
-    expect(site.settledAt('b')).toBe(10_000);
+    const setup = new LookUpSetup({ maxWaitForPushMs: 10_000 }).start();
+    setup.isPushing = true;
+    setup.loop.add(setup.look('a'));
+    await setup.clock.advance(4_000);
+    setup.loop.add(setup.look('b'));
+    await setup.clock.advance(5_999);
+    expect(setup.times).toEqual([]);
+    await setup.clock.advance(1);
+    expect(setup.asked).toEqual([{ urls: ['https://x.example/a'], atMs: 10_000 }]);
+    setup.isPushing = false;
+    setup.loop.notify();
+    await setup.clock.advance(0);
+    expect(setup.settledAt('b')).toBe(10_000);
   });
 
   it('drops evictable look-ups beyond its limit, but not one that settles', async () => {
-    const site = new Site({ maxInMemory: 2 }).start();
+    const setup = new LookUpSetup({ maxInMemory: 2 }).start();
     const evictable = (key: string, dueInMs: number, mode: 'new' | 'unexpected' = 'new') => {
-      const due = site.clock.now() + dueInMs;
+      const due = setup.clock.now() + dueInMs;
       return new LookUp(key, { key, url: key, due, mode, isEvictable: true });
     };
-    site.loop.add(evictable('a', 0, 'unexpected'));
-    for (const key of ['b', 'c', 'd']) site.loop.add(evictable(key, 60_000));
-    await site.clock.advance(0);
-    const kept = ['a', 'b', 'c', 'd'].filter((key) => site.loop.get(key) !== undefined);
+    setup.loop.add(evictable('a', 0, 'unexpected'));
+    for (const key of ['b', 'c', 'd']) setup.loop.add(evictable(key, 60_000));
+    await setup.clock.advance(0);
+    const kept = ['a', 'b', 'c', 'd'].filter((key) => setup.loop.get(key) !== undefined);
     expect(kept).toEqual(['a', 'b', 'c']);
-    expect(site.loop.get('a')?.mode).toBe('settling');
-    expect(site.loop.hasOverflowed).toBe(true);
-    await site.clock.advance(HOLD_MS);
-    expect(site.settledAt('a')).toBe(HOLD_MS);
+    expect(setup.loop.get('a')?.mode).toBe('settling');
+    expect(setup.loop.hasOverflowed).toBe(true);
+    await setup.clock.advance(HOLD_MS);
+    expect(setup.settledAt('a')).toBe(HOLD_MS);
   });
 
   it('begins no look-up after the stop', async () => {
-    const site = new Site().start();
-    site.answer = () => 'other';
-    for (const key of ['a', 'b']) site.loop.add(site.look(key, 1_000));
-    await site.clock.advance(1_000);
-    expect(site.times).toHaveLength(2);
-    site.stop();
-    await site.clock.advance(60_000);
-    expect(site.times).toHaveLength(2);
+    const setup = new LookUpSetup().start();
+    setup.answer = () => 'other';
+    for (const key of ['a', 'b']) setup.loop.add(setup.look(key, 1_000));
+    await setup.clock.advance(1_000);
+    expect(setup.times).toHaveLength(2);
+    setup.stop();
+    await setup.clock.advance(60_000);
+    expect(setup.times).toHaveLength(2);
   });
 });
 
 describe('a pass of look-ups', () => {
-  function passOf(site: Site, signal?: AbortSignal): LookUpPass<string, string> {
-    return new LookUpPass(site.deps, site.judge, {
+  function passOf(setup: LookUpSetup, signal?: AbortSignal): LookUpPass<string, string> {
+    return new LookUpPass(setup.deps, setup.judge, {
       lane: 'audit',
       concurrency: 2,
       holdMs: () => HOLD_MS,
@@ -346,46 +348,46 @@ describe('a pass of look-ups', () => {
     });
   }
 
-  async function* looksOf(site: Site, count: number) {
-    for (let i = 0; i < count; i += 1) yield site.look(`f${i}`, 0, 'unexpected');
+  async function* looksOf(setup: LookUpSetup, count: number) {
+    for (let i = 0; i < count; i += 1) yield setup.look(`f${i}`, 0, 'unexpected');
   }
 
   it('takes the next look-ups only when the consumer wants their results', async () => {
-    const site = new Site();
-    const groups = passOf(site).run(looksOf(site, 9));
+    const setup = new LookUpSetup();
+    const groups = passOf(setup).run(looksOf(setup, 9));
     await groups.next();
-    await site.clock.advance(60_000);
-    expect(site.asked).toHaveLength(2);
+    await setup.clock.advance(60_000);
+    expect(setup.asked).toHaveLength(2);
     await groups.next();
     await groups.return(undefined);
-    await site.clock.advance(60_000);
-    expect(site.asked).toHaveLength(4);
+    await setup.clock.advance(60_000);
+    expect(setup.asked).toHaveLength(4);
   });
 
   it('begins no look-up after the stop, in the stream or again', async () => {
-    const site = new Site();
+    const setup = new LookUpSetup();
     const stopping = new AbortController();
-    const pass = passOf(site, stopping.signal);
-    const groups = pass.run(looksOf(site, 9));
+    const pass = passOf(setup, stopping.signal);
+    const groups = pass.run(looksOf(setup, 9));
     await groups.next();
     expect(pass.waiting).toHaveLength(2);
     stopping.abort();
     expect(await groups.next()).toMatchObject({ done: true });
     await pass.again();
-    expect(site.asked).toHaveLength(2);
+    expect(setup.asked).toHaveLength(2);
   });
 
   it('repeats the look-ups that wait after the hold, and each once if their answers stay the same', async () => {
-    const site = new Site();
-    const pass = passOf(site);
-    for await (const _ of pass.run(looksOf(site, 3)));
+    const setup = new LookUpSetup();
+    const pass = passOf(setup);
+    for await (const _ of pass.run(looksOf(setup, 3)));
     const again = pass.again();
-    await site.clock.advance(HOLD_MS - 1);
-    expect(site.asked).toHaveLength(3);
-    await site.clock.advance(1);
+    await setup.clock.advance(HOLD_MS - 1);
+    expect(setup.asked).toHaveLength(3);
+    await setup.clock.advance(1);
     await again;
-    expect(site.times.slice(3)).toEqual([HOLD_MS, HOLD_MS, HOLD_MS]);
-    expect(site.judge.settledAt.size).toBe(3);
+    expect(setup.times.slice(3)).toEqual([HOLD_MS, HOLD_MS, HOLD_MS]);
+    expect(setup.judge.settledAt.size).toBe(3);
     expect(pass.waiting).toEqual([]);
   });
 });

@@ -5,11 +5,11 @@ import { accepted, lost } from '../../src/state/transitions.js';
 import type { Packed } from '../../src/uplink/documents.js';
 import { LOST } from '../../src/uplink/isolation.js';
 import { sentOf } from '../state/records.js';
+import type { UplinkWorld } from '../support/uplink-world.js';
 import { deferred } from '../support/wait.js';
-import { QUICK, type World, world } from '../support/world.js';
+import { world } from '../support/world.js';
 
 const HOLD_MS = 200;
-const PATIENT = { ...QUICK, confirm: { ...QUICK.confirm, timeout: 600_000, hold: HOLD_MS } };
 
 const CONTENT: Packed = {
   kind: 'content',
@@ -20,13 +20,14 @@ const CONTENT: Packed = {
   words: 2,
 };
 
-/** Makes the peer one that loses documents together. */
-const yacy = (w: World) => {
-  w.dialect.current = DIALECTS.yacy;
+/** An uplink to a peer that loses documents together, and an item that is not shown waits. */
+const YACY = {
+  dialect: { current: DIALECTS.yacy },
+  confirm: { timeout: 600_000, hold: HOLD_MS },
 };
 
 /** Writes a new file, which the peer accepted and lost. */
-function lose(w: World, path: string, encoding: 'utf-8' | 'document' = 'utf-8'): void {
+function lose(w: UplinkWorld, path: string, encoding: 'utf-8' | 'document' = 'utf-8'): void {
   const item = w.write(path, `the content of ${path}`, encoding) as PendingItem;
   const taken = accepted(item, sentOf(item), w.clock.now());
   // Otherwise the backlog would still have it.
@@ -34,9 +35,9 @@ function lose(w: World, path: string, encoding: 'utf-8' | 'document' = 'utf-8'):
   w.state.put(lost(taken, LOST, w.clock.now()));
 }
 
-const pushed = (w: World) => w.peer.pushes.flat();
+const pushed = (w: UplinkWorld) => w.peer.pushes.flat();
 
-async function pushesAnother(w: World, why: string): Promise<void> {
+async function pushesAnother(w: UplinkWorld, why: string): Promise<void> {
   const before = pushed(w).length;
   w.write(`text${before}.txt`, `another text that is number ${before}`);
   await w.until(() => pushed(w).includes(w.url(`text${before}.txt`)), why);
@@ -44,8 +45,7 @@ async function pushesAnother(w: World, why: string): Promise<void> {
 
 it('texts are pushed while documents are read, and a lost text is pushed in isolation', async () => {
   const reading = deferred();
-  const w = await world(PATIENT, yacy);
-  w.extracts = true;
+  const w = await world({ ...YACY, extracts: true });
   const filesRead = new Set<string>();
   w.packDocument = async ({ file }) => {
     await reading.promise;
@@ -63,10 +63,10 @@ it('texts are pushed while documents are read, and a lost text is pushed in isol
 });
 
 it('an item is not lost before the index was committed once more, and the commit may show it', async () => {
-  const w = await world(PATIENT, yacy);
-  w.peer.visibleAfter = 3_600_000;
-  w.peer.commitIndex = async () => {
-    w.peer.visibleAfter = 0;
+  const w = await world(YACY);
+  w.peer.visibleAfterMs = 3_600_000;
+  w.peer.onCommit = () => {
+    w.peer.visibleAfterMs = 0;
   };
   w.write('slow.txt', 'a text that the peer indexes late');
   await w.confirmed('slow.txt');
@@ -74,14 +74,14 @@ it('an item is not lost before the index was committed once more, and the commit
 });
 
 it('each lost item has a push of its own, and the index is committed between two of them', async () => {
-  const w = await world(PATIENT, yacy);
+  const w = await world(YACY);
   let events = '';
   w.peer.onPush = () => {
     events += 'push ';
     return undefined;
   };
   // Look-ups may have the index committed as well.
-  w.peer.commitIndex = async () => {
+  w.peer.onCommit = () => {
     events = `${events.replace(/commit $/, '')}commit `;
   };
   for (const path of ['a.txt', 'b.txt', 'c.txt']) lose(w, path);
@@ -92,8 +92,7 @@ it('each lost item has a push of its own, and the index is committed between two
 
 it('a lost document is read before its round, and then pushed in isolation', async () => {
   const reading = deferred<Packed>();
-  const w = await world(PATIENT, yacy);
-  w.extracts = true;
+  const w = await world({ ...YACY, extracts: true });
   w.packDocument = async () => await reading.promise;
   lose(w, 'lost.pdf', 'document');
   await w.until(() => w.uplink.isInFlight({ folder: 'inbox', path: 'lost.pdf' }), 'it is read');
@@ -106,8 +105,7 @@ it('a lost document is read before its round, and then pushed in isolation', asy
 });
 
 it('a lost document that cannot be read any more is quarantined for that', async () => {
-  const w = await world(PATIENT, yacy);
-  w.extracts = true;
+  const w = await world({ ...YACY, extracts: true });
   const failure = {
     code: 'DOCUMENT_BROKEN',
     message: 'No text can be read from the file.',
@@ -120,15 +118,14 @@ it('a lost document that cannot be read any more is quarantined for that', async
 
 it('documents that are read during a round are pushed after it', async () => {
   const reading = deferred();
-  const w = await world(PATIENT, yacy);
-  w.extracts = true;
+  const w = await world({ ...YACY, extracts: true });
   w.packDocument = async () => {
     await reading.promise;
     return CONTENT;
   };
   w.write('slow.pdf', 'slow', 'document');
   await w.until(() => w.uplink.status().inFlight > 0, 'the document is read');
-  const { release } = w.peer.hold();
+  const release = w.peer.hold('push');
   lose(w, 'lost.txt');
   await w.until(() => pushed(w).includes(w.url('lost.txt')), 'the round is under way');
   reading.resolve();

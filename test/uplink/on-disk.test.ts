@@ -1,11 +1,13 @@
 import { expect, it } from 'vitest';
 import type { Item } from '../../src/state/entry.js';
+import { takes } from '../support/fake-peer.js';
+import type { UplinkWorld } from '../support/uplink-world.js';
 import { deferred } from '../support/wait.js';
-import { type World, world } from '../support/world.js';
+import { world } from '../support/world.js';
 
 /** Delays the next commit (`once`), or all later ones, until `onDisk` is called. */
 function slowDisk(
-  w: World,
+  w: UplinkWorld,
   { once }: { readonly once: boolean },
 ): { onDisk: () => void; asked: () => number } {
   const usual = w.state.commit.bind(w.state);
@@ -27,11 +29,11 @@ async function acceptedOnSlowDisk() {
   const w = await world();
   let disk: ReturnType<typeof slowDisk> | undefined;
   w.peer.onPush = () => {
-    w.peer.onPush = () => undefined;
+    w.peer.onPush = takes;
     disk = slowDisk(w, { once: true });
     return undefined;
   };
-  w.peer.visibleAfter = 1e9;
+  w.peer.visibleAfterMs = 1e9;
   w.write('a', 'one');
   await w.until(
     () => w.statusOf('a') === 'accepted' && disk?.asked() === 1,
@@ -41,14 +43,14 @@ async function acceptedOnSlowDisk() {
 }
 
 /** Writes another version, which is due at once. */
-function writeDue(w: World, content: string): Item {
+function writeDue(w: UplinkWorld, content: string): Item {
   const item = w.write('a', content);
   w.state.put({ ...w.pending('a'), notBefore: w.clock.now() });
   return item;
 }
 
 /** Writes another file and waits until it is accepted. */
-async function meanwhile(w: World, path: string): Promise<void> {
+async function meanwhile(w: UplinkWorld, path: string): Promise<void> {
   w.write(path, path);
   await w.until(() => w.statusOf(path) === 'accepted', `${path} is accepted`);
 }
@@ -76,7 +78,7 @@ it('a version is confirmed even if it came before the disk had the acceptance of
     () => w.peer.pushes.length === 3 && w.statusOf('a') === 'accepted',
     'it is accepted',
   );
-  w.peer.visibleAfter = 0;
+  w.peer.visibleAfterMs = 0;
   await w.confirmed('a');
   expect(w.state.get('inbox', 'a')?.version).toEqual(version);
 });

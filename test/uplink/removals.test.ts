@@ -3,11 +3,14 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { DIALECTS } from '../../src/peer/dialects/dialects.js';
 import { removalLeft, removing } from '../../src/state/transitions.js';
+import { FakeClock } from '../support/fake-clock.js';
+import { failing, unreachable } from '../support/fake-peer.js';
+import type { UplinkWorld, UplinkWorldOptions } from '../support/uplink-world.js';
 import { deferred } from '../support/wait.js';
-import { failing, QUICK, unreachable, type World, withFakeClock, world } from '../support/world.js';
+import { world } from '../support/world.js';
 
 /** Marks the file as removed, and its document as to be removed. */
-function removeBoth(w: World, path: string, unlink = true): void {
+function removeBoth(w: UplinkWorld, path: string, unlink = true): void {
   if (unlink) unlinkSync(join(w.root, path));
   w.remove(path);
   const item = w.state.get('inbox', path);
@@ -15,15 +18,14 @@ function removeBoth(w: World, path: string, unlink = true): void {
   w.state.put(removing(item, w.clock.now()));
 }
 
-const isRemoved = (w: World, path: string) =>
+const isRemoved = (w: UplinkWorld, path: string) =>
   w.until(() => w.statusOf(path) === 'removed', `${path} removed`);
 
 async function withConfirmed(
   count: number,
-  settings = QUICK,
-  prepare?: (w: World) => unknown,
-): Promise<World> {
-  const w = await world(settings, prepare);
+  options: UplinkWorldOptions = {},
+): Promise<UplinkWorld> {
+  const w = await world(options);
   w.writeMany(count);
   await w.allConfirmed(count);
   return w;
@@ -32,12 +34,12 @@ async function withConfirmed(
 describe('a document whose file was removed', () => {
   it('is removed from the peer, with many others in one request, and looked up until it is not shown', async () => {
     const w = await withConfirmed(30);
-    const lookups = w.peer.lookups;
+    const lookups = w.peer.lookUps;
     for (let i = 0; i < 20; i += 1) removeBoth(w, `f${i}`);
     await w.until(() => w.state.counts().removed === 20, '20 removed');
     expect(w.peer.removals.flat()).toHaveLength(20);
     expect(w.peer.removals.length).toBeLessThan(5);
-    expect(w.peer.lookups - lookups).toBe(20);
+    expect(w.peer.lookUps - lookups).toBe(20);
     expect([...w.peer.documents.keys()].sort()).toEqual(
       Array.from({ length: 10 }, (_, i) => w.url(`f${20 + i}`)).sort(),
     );
@@ -77,7 +79,7 @@ describe('a document whose file was removed', () => {
   });
 
   it('counts as failing after five attempts, but not while its folder is missing', async () => {
-    const w = await withConfirmed(1, QUICK, withFakeClock);
+    const w = await withConfirmed(1, { clock: new FakeClock() });
     w.peer.onRemove = () => {
       throw failing();
     };
@@ -105,7 +107,7 @@ describe('a document whose file was removed', () => {
   it('counts as removed only after a valid answer', async () => {
     const w = await withConfirmed(1);
     let failures = 5;
-    w.peer.onLookup = () => {
+    w.peer.onLookUp = () => {
       failures -= 1;
       if (failures >= 0) throw failing('PEER_ANSWER', 200);
     };
@@ -116,15 +118,15 @@ describe('a document whose file was removed', () => {
   });
 
   it('is requested again if the peer still shows it', async () => {
-    const w = await withConfirmed(1, QUICK, withFakeClock);
-    const troubles: unknown[] = [];
+    const w = await withConfirmed(1, { clock: new FakeClock() });
+    const failures: unknown[] = [];
     w.peer.onRemove = () => {
       const item = w.state.get('inbox', 'f0');
-      return troubles.push(item?.status === 'removing' ? item.failure?.code : item?.status) > 1;
+      return failures.push(item?.status === 'removing' ? item.failure?.code : item?.status) > 1;
     };
     removeBoth(w, 'f0');
     await isRemoved(w, 'f0');
-    expect(troubles).toEqual([undefined, 'NOT_REMOVED']);
+    expect(failures).toEqual([undefined, 'NOT_REMOVED']);
   });
 
   it('is looked up first if an earlier run requested its removal', async () => {
@@ -145,26 +147,26 @@ describe('a document whose file was removed', () => {
 
 describe('a removal waits', () => {
   it('until the same file is found under its new name', async () => {
-    const w = await withConfirmed(1, { ...QUICK, confirm: { ...QUICK.confirm, timeout: 100_000 } });
-    w.peer.visibleAfter = 100_000;
+    const w = await withConfirmed(1, { confirm: { timeout: 100_000 } });
+    w.peer.visibleAfterMs = 100_000;
     w.write('renamed', 'content 0');
     removeBoth(w, 'f0');
     await w.until(() => w.statusOf('renamed') === 'accepted', 'the new one is accepted');
-    await w.until(() => w.peer.lookups > 8, 'it is looked up in vain');
+    await w.until(() => w.peer.lookUps > 8, 'it is looked up in vain');
     expect(w.peer.removals).toEqual([]);
-    w.peer.visibleAfter = 0;
+    w.peer.visibleAfterMs = 0;
     await isRemoved(w, 'f0');
     expect(w.statusOf('renamed')).toBe('confirmed');
   });
 
   it('while its file is there again, and has the file looked at', async () => {
-    const w = await withConfirmed(1, QUICK, withFakeClock);
+    const w = await withConfirmed(1, { clock: new FakeClock() });
     removeBoth(w, 'f0', false);
-    await w.until(() => w.looked.includes('f0'), 'it is looked at');
+    await w.until(() => w.rechecked.includes('f0'), 'it is looked at');
     const since = w.clock.now();
     await w.until(() => w.clock.now() > since + 120_000, 'it was not at rest for two minutes');
     expect(w.peer.removals).toEqual([]);
-    w.known('f0', 'content 0');
+    w.record('f0', 'content 0');
     await w.confirmed('f0');
     expect(w.peer.removals).toEqual([]);
   });
@@ -193,7 +195,7 @@ describe('a removal waits', () => {
 });
 
 it('a file that comes back during the removal request is pushed after its answer', async () => {
-  const w = await withConfirmed(1, QUICK, withFakeClock);
+  const w = await withConfirmed(1, { clock: new FakeClock() });
   const answer = deferred<boolean>();
   w.peer.onRemove = () => answer.promise;
   removeBoth(w, 'f0');
@@ -208,15 +210,12 @@ it('a file that comes back during the removal request is pushed after its answer
 });
 
 it('with a hold, a removal is requested a hold after the last push, and confirmed a hold after the request', async () => {
-  const w = await withConfirmed(
-    1,
-    { ...QUICK, confirm: { ...QUICK.confirm, hold: 20_000 } },
-    (it) => {
-      withFakeClock(it);
-      it.tickMs = 1_000;
-      it.dialect.current = DIALECTS.yacy;
-    },
-  );
+  const w = await withConfirmed(1, {
+    confirm: { hold: 20_000 },
+    clock: new FakeClock(),
+    tickMs: 1_000,
+    dialect: { current: DIALECTS.yacy },
+  });
   const times: number[] = [];
   w.peer.onRemove = () => times.push(w.clock.now()) > 0;
   w.write('f0', 'changed');
@@ -230,19 +229,16 @@ it('with a hold, a removal is requested a hold after the last push, and confirme
 
 it('with a hold, a document that is still shown after it counts as removed only if it stays away for another hold', async () => {
   const HOLD_MS = 20_000;
-  const w = await withConfirmed(
-    1,
-    { ...QUICK, confirm: { ...QUICK.confirm, hold: HOLD_MS } },
-    (it) => {
-      withFakeClock(it);
-      it.tickMs = 1_000;
-    },
-  );
+  const w = await withConfirmed(1, {
+    confirm: { hold: HOLD_MS },
+    clock: new FakeClock(),
+    tickMs: 1_000,
+  });
   const times: number[] = [];
   w.peer.onRemove = () => times.push(w.clock.now()) < 0;
   const looked: number[] = [];
   removeBoth(w, 'f0');
-  w.peer.onLookup = (url) => {
+  w.peer.onLookUp = (url) => {
     if (looked.push(w.clock.now()) > 1) w.peer.documents.delete(url);
   };
   await isRemoved(w, 'f0');
@@ -255,14 +251,11 @@ it('with a hold, a document that is still shown after it counts as removed only 
 
 it('with a hold, a removal that an earlier run requested is looked up a hold after its request', async () => {
   const HOLD_MS = 20_000;
-  const w = await withConfirmed(
-    1,
-    { ...QUICK, confirm: { ...QUICK.confirm, hold: HOLD_MS } },
-    (it) => {
-      withFakeClock(it);
-      it.tickMs = 1_000;
-    },
-  );
+  const w = await withConfirmed(1, {
+    confirm: { hold: HOLD_MS },
+    clock: new FakeClock(),
+    tickMs: 1_000,
+  });
   unlinkSync(join(w.root, 'f0'));
   w.remove('f0');
   w.peer.documents.clear();

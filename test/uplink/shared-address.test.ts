@@ -5,20 +5,20 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { type Destination, isAway } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';
 import { gone, read } from '../../src/state/transitions.js';
-import { QUICK, unreachable, type World, withFakeClock, world } from '../support/world.js';
+import { FakeClock } from '../support/fake-clock.js';
+import { fails, unreachable } from '../support/fake-peer.js';
+import type { UplinkWorld } from '../support/uplink-world.js';
+import { world } from '../support/world.js';
 
 /** Settings with which an item that is not shown is not pushed again. */
-const PATIENT = {
-  ...QUICK,
-  confirm: { ...QUICK.confirm, timeout: 3_600_000, maxInterval: 50, hold: 0 },
-};
+const PATIENT = { confirm: { timeout: 3_600_000 } };
 const URL = 'https://x.example/docs/a.txt';
 const ONE: Destination = { folder: 'one', path: 'a.txt', url: URL, collection: 'red' };
 const TWO: Destination = { folder: 'two', path: 'a.txt', url: URL, collection: 'blue' };
 
-let w: World;
+let w: UplinkWorld;
 beforeEach(async () => {
-  w = await world(PATIENT, withFakeClock);
+  w = await world({ ...PATIENT, clock: new FakeClock() });
 });
 
 /** Puts a file into the state, as the watcher of a folder with this URL and collection does. */
@@ -97,14 +97,14 @@ describe('a file that comes back in a version that the peer was sent before', ()
   it('is pushed again if a later run pushed another file to its URL', async () => {
     await confirmAndDrop(ONE);
     await w.stop();
-    await w.start(PATIENT);
+    await w.start();
     await confirmAndDrop(TWO);
     await confirmAnew(ONE);
   });
 
   it('loses its push record on disk before the other push is sent, and is pushed after it', async () => {
     await confirmAndDrop(ONE);
-    const { release } = w.peer.hold();
+    const release = w.peer.hold('push');
     take(TWO);
     await pushed(2);
     const onDisk = await State.read(w.stateDir);
@@ -150,21 +150,21 @@ describe('a file whose URL another file takes and leaves again', () => {
   });
 
   it('is pushed again, though it was accepted', async () => {
-    w.peer.visibleAfter = Number.POSITIVE_INFINITY;
+    w.peer.visibleAfterMs = Number.POSITIVE_INFINITY;
     take(ONE);
     await w.until(() => recordOf(ONE)?.status === 'accepted', 'accepted');
     take(TWO);
     await pushed(2);
     drop(TWO);
     await pushed(3);
-    w.peer.visibleAfter = 0;
+    w.peer.visibleAfterMs = 0;
     await isConfirmed(ONE);
     await inPeer('red');
   });
 
   it('is pushed again, and not looked up, when its push was never answered', async () => {
-    w.peer.failsFor('', () => unreachable('maybe'));
-    w.peer.onLookup = () => {
+    w.peer.onPush = fails(() => unreachable('maybe'));
+    w.peer.onLookUp = () => {
       throw unreachable('no');
     };
     take(ONE);
@@ -173,7 +173,7 @@ describe('a file whose URL another file takes and leaves again', () => {
       'unanswered',
     );
     expect(recordOf(ONE)).toMatchObject({ status: 'pending', inFlight: { url: URL } });
-    const { release } = w.peer.hold();
+    const release = w.peer.hold('push');
     take(TWO);
     await pushed(2);
     expect(recordOf(ONE)).toMatchObject({ status: 'pending' });
@@ -189,7 +189,7 @@ describe('a file whose record has a URL that belongs to another file now', () =>
     const elsewhere: Destination = { ...ONE, url: 'https://x.example/elsewhere/a.txt' };
     await confirm(ONE);
     const turns = new Set<number>();
-    w.isAt = ({ folder, url }) => {
+    w.isConfigured = ({ folder, url }) => {
       const isWrong = folder === 'one' && url === URL;
       if (isWrong) turns.add(w.clock.now());
       return !isWrong;

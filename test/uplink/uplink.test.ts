@@ -2,22 +2,30 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, unlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { silentLogger } from '../../src/lib/logger.js';
+import { systemClock } from '../../src/lib/clock.js';
 import { DIALECTS } from '../../src/peer/dialects/dialects.js';
-import type { RequestQueue } from '../../src/queue/request-queue.js';
-import { State } from '../../src/state/state.js';
 import { accepted, gone, leaving } from '../../src/state/transitions.js';
 import { pendingRecord, sentOf } from '../state/records.js';
+import { FakeClock } from '../support/fake-clock.js';
+import {
+  drops,
+  FakePeer,
+  failing,
+  fails,
+  refuses,
+  takes,
+  unreachable,
+} from '../support/fake-peer.js';
+import { QUICK, type UplinkWorld } from '../support/uplink-world.js';
 import { deferred } from '../support/wait.js';
-import { failing, QUICK, unreachable, type World, withFakeClock, world } from '../support/world.js';
+import { world } from '../support/world.js';
 
 /** Settings with which an item that is not shown is not pushed again. */
 const patient = (hold = 0, maxInterval = 50) => ({
-  ...QUICK,
-  confirm: { ...QUICK.confirm, timeout: 600_000, maxInterval, hold },
+  confirm: { timeout: 600_000, maxInterval, hold },
 });
 
-const statuses = (w: World, path: string) =>
+const statuses = (w: UplinkWorld, path: string) =>
   w.state.get('inbox', path)?.history.map(({ status }) => status);
 
 describe('a pending item', () => {
@@ -56,9 +64,9 @@ describe('a pending item', () => {
     // The reason is logged once, even if the file changes.
     w.write('a.pdf', 'again', 'document');
     await w.until(() => reads === 2 && w.statusOf('a.pdf') === 'skipped', 'it was read again');
-    const told = w.news.filter((line) => line.includes('skipped'));
-    expect(told).toEqual([
-      expect.stringMatching(/^skipped inbox\/a\.pdf: There is no text in the file/),
+    const skipped = w.logged.filter((line) => line.includes('skipped'));
+    expect(skipped).toEqual([
+      expect.stringMatching(/^info: skipped inbox\/a\.pdf: There is no text in the file/),
     ]);
   });
 
@@ -84,13 +92,13 @@ describe('a pending item', () => {
   });
 
   it('has as many pushes beside it while a document is read as at other times', async () => {
-    const w = await world({ ...QUICK, push: { ...QUICK.push, maxItems: 1 } });
+    const w = await world({ push: { maxItems: 1 } });
     const reading = deferred();
     w.packDocument = async () => {
       await reading.promise;
       return { kind: 'wordless', reader: 'PDF' };
     };
-    const { release } = w.peer.hold();
+    const release = w.peer.hold('push');
     const { concurrency } = QUICK.push;
     w.write('a.pdf', 'slow', 'document');
     await w.until(() => w.uplink.status().inFlight === 1, 'the document is read');
@@ -104,12 +112,12 @@ describe('a pending item', () => {
 
   it('needs little more than one look-up if the peer shows documents with a delay', async () => {
     const w = await world(patient());
-    w.peer.visibleAfter = 200;
+    w.peer.visibleAfterMs = 200;
     for (const round of [1, 2, 3, 4]) {
       w.writeMany(50, `r${round}f`);
       await w.allConfirmed(50 * round);
     }
-    expect(w.peer.lookups / 200).toBeLessThan(2);
+    expect(w.peer.lookUps / 200).toBeLessThan(2);
   });
 
   it.each<[string, (file: string) => void]>([
@@ -126,21 +134,21 @@ describe('a pending item', () => {
     const w = await world();
     w.write('a.txt', 'one');
     happens(join(w.root, 'a.txt'));
-    await w.until(() => w.looked.includes('a.txt'), 'looked at again');
+    await w.until(() => w.rechecked.includes('a.txt'), 'looked at again');
     expect(w.peer.pushes).toEqual([]);
     expect(w.statusOf('a.txt')).toBe('pending');
   });
 
   it('is quarantined if its file cannot be read, and pushed once it can, even without a change', async () => {
     const w = await world();
-    w.packed = [{ kind: 'unreadable', code: 'EACCES' }];
+    w.packResult = [{ kind: 'unreadable', code: 'EACCES' }];
     w.write('a.txt', 'one');
     expect(await w.quarantined('a.txt')).toMatchObject({ code: 'UNREADABLE' });
     expect(w.warnings).toEqual([
       expect.stringMatching(/quarantined inbox\/a\.txt: .*could not be read/),
     ]);
-    w.packed = undefined;
-    w.known('a.txt', 'one');
+    w.packResult = undefined;
+    w.record('a.txt', 'one');
     await w.confirmed('a.txt');
   });
 
@@ -162,12 +170,10 @@ describe('items in a large state', () => {
   it('that are pending among many others are pushed together', async () => {
     const files = [1_000, 3_000, 5_000, 7_000].map((i) => `f${i}`);
     const known = deferred<true>();
-    const w = await world(
-      { ...QUICK, push: { ...QUICK.push, linger: 5_000, maxItems: 4 } },
-      (it) => {
-        it.dialect = { ...it.dialect, known: () => known.promise };
-      },
-    );
+    const w = await world({
+      push: { linger: 5_000, maxItems: 4 },
+      dialect: { known: () => known.promise },
+    });
     for (let i = 0; i < 8_000; i += 1) {
       if (files.includes(`f${i}`)) w.write(`f${i}`, `content ${i}`);
       else w.state.put(gone(pendingRecord(`f${i}`), w.clock.now()));
@@ -190,13 +196,13 @@ describe('items in a large state', () => {
 
 describe('a changed file', () => {
   it('is pushed and confirmed again; an older version shown meanwhile does not confirm it', async () => {
-    const w = await world(patient(), withFakeClock);
+    const w = await world({ ...patient(), clock: new FakeClock() });
     w.write('a.txt', 'one');
     await w.confirmed('a.txt');
     // Accepted, but the peer shows the old document for some more look-ups.
-    w.peer.onPush = (urls) => ({ results: urls.map(() => ({ ok: true })) });
+    w.peer.onPush = drops;
     let lookups = 0;
-    w.peer.onLookup = (url) => {
+    w.peer.onLookUp = (url) => {
       lookups += 1;
       if (lookups === 3) w.peer.show(url, 'two');
     };
@@ -207,7 +213,7 @@ describe('a changed file', () => {
   });
 
   it('that goes back to the version the peer was sent is looked up and not pushed, even if its batch was being filled', async () => {
-    const w = await world({ ...QUICK, push: { ...QUICK.push, linger: 200 } });
+    const w = await world({ push: { linger: 200 } });
     w.write('a.txt', 'one');
     await w.confirmed('a.txt');
     w.state.put({ ...w.write('a.txt', 'two'), notBefore: Date.now() + 60_000 } as never);
@@ -223,7 +229,7 @@ describe('a changed file', () => {
 
   it('that is removed during its push and comes back unchanged is looked up and not pushed', async () => {
     const w = await world();
-    const { release } = w.peer.hold();
+    const release = w.peer.hold('push');
     w.write('a.txt', 'one');
     await w.until(() => w.peer.pushes.length === 1, 'the push travels');
     w.remove('a.txt');
@@ -235,29 +241,23 @@ describe('a changed file', () => {
   });
 
   it('that is removed while its batch waits in the queue is not pushed, and the rest of the batch is', async () => {
-    let queue: RequestQueue | undefined;
-    const w = await world(QUICK, (it) => {
-      it.seenQueue = (real) => {
-        queue = real;
-        return real;
-      };
-      it.packs = async () => {
-        queue?.pause({ since: Date.now() });
-        it.packs = async () => {};
-      };
-    });
+    const w = await world();
+    w.beforePack = () => {
+      w.beforePack = () => {};
+      w.queue.pause({ since: Date.now() });
+    };
     w.write('a.txt', 'a');
     w.write('b.txt', 'b');
-    await w.until(() => queue?.status().lanes.push.waiting === 1, 'the batch waits');
+    await w.until(() => w.queue.status().lanes.push.waiting === 1, 'the batch waits');
     w.remove('a.txt');
-    queue?.resume();
+    w.queue.resume();
     await w.confirmed('b.txt');
     expect(w.peer.pushes).toEqual([[w.url('b.txt')]]);
     expect(w.statusOf('a.txt')).toBe('gone');
   });
 
   it('that goes back to a version the peer has dropped is pushed at once, with no attempt spent', async () => {
-    const w = await world(patient(), withFakeClock);
+    const w = await world({ ...patient(), clock: new FakeClock() });
     w.write('a.txt', 'one');
     await w.confirmed('a.txt');
     w.remove('a.txt');
@@ -272,14 +272,14 @@ describe('a changed file', () => {
   });
 
   it('whose older version is still being pushed is pushed after it, and is confirmed in its last version', async () => {
-    const w = await world(QUICK, withFakeClock);
+    const w = await world({ clock: new FakeClock() });
     // Allows two pushes at a time.
     w.write('first', '1');
     await w.confirmed('first');
-    const { release } = w.peer.hold();
+    const release = w.peer.hold('push');
     w.write('a.txt', 'one');
     await w.until(() => w.peer.pushes.length === 2, 'the first push travels');
-    w.peer.onPush = () => undefined;
+    w.peer.onPush = takes;
     w.write('a.txt', 'two');
     w.write('b.txt', 'b');
     await w.confirmed('b.txt');
@@ -307,16 +307,16 @@ describe('a push that fails', () => {
   });
 
   it('without an answer is followed by a look-up, timed from its end, and not repeated if the peer has the item', async () => {
-    const w = await world(patient(300), withFakeClock);
+    const w = await world({ ...patient(300), clock: new FakeClock() });
     const times = { unanswered: 0, looked: 0 };
-    w.peer.visibleAfter = 1_000;
+    w.peer.visibleAfterMs = 1_000;
     w.peer.onPush = async ([url = '']) => {
       await w.clock.sleep(5_500);
       w.peer.show(url, 'one');
       times.unanswered = w.clock.now();
       throw unreachable('maybe');
     };
-    w.peer.onLookup = () => {
+    w.peer.onLookUp = () => {
       times.looked ||= w.clock.now();
     };
     w.write('a.txt', 'one');
@@ -333,7 +333,7 @@ describe('a push that fails', () => {
     'as a batch that %s for two items is split until only those two are quarantined, and the others are confirmed',
     async (_, error) => {
       const w = await world();
-      w.peer.failsFor('bad', error);
+      w.peer.onPush = fails(error, 'bad');
       w.writeMany(8);
       for (const path of ['bad1', 'bad2']) w.write(path, 'x');
       await w.allConfirmed(8);
@@ -357,8 +357,8 @@ describe('a push that fails', () => {
   });
 
   it('without an answer whenever one item is in it leads to that item alone in quarantine, and the others are confirmed', async () => {
-    const w = await world(QUICK, withFakeClock);
-    w.peer.failsFor('bad', () => unreachable('maybe'));
+    const w = await world({ clock: new FakeClock() });
+    w.peer.onPush = fails(() => unreachable('maybe'), 'bad');
     w.writeMany(5);
     w.write('bad', 'x');
     await w.allConfirmed(5);
@@ -389,12 +389,12 @@ describe('a push that fails', () => {
 
   it('because the page does not exist quarantines no item, and splits no batch', async () => {
     const w = await world();
-    w.peer.failsFor('', () => failing('PEER_REFUSED', 404));
+    w.peer.onPush = fails(() => failing('PEER_REFUSED', 404));
     w.writeMany(20);
     await w.until(() => w.peer.pushes.length > 10, 'some tries');
     expect(w.peer.pushes.every((urls) => urls.length === 10)).toBe(true);
     expect(w.state.counts()).toMatchObject({ pending: 20, quarantined: 0 });
-    w.peer.onPush = () => undefined;
+    w.peer.onPush = takes;
     await w.allConfirmed(20);
   });
 
@@ -411,7 +411,7 @@ describe('a push that fails', () => {
       w.write('bad', 'x');
       await w.until(() => failures > 1 && w.uplink.status().inFlight === 0, 'it failed');
       if (when === 'waits') w.state.remove('inbox', 'bad');
-      w.peer.onPush = () => undefined;
+      w.peer.onPush = takes;
       for (const name of ['a', 'bad', 'b']) w.write(name, 'other');
       // Otherwise it would wait because its previous version was pushed.
       w.state.put({ ...w.pending('bad'), notBefore: 0 });
@@ -422,9 +422,7 @@ describe('a push that fails', () => {
 
   it('for one item of an answered batch spends its attempts, and quarantines it with the message of the peer', async () => {
     const w = await world();
-    w.peer.onPush = (urls) => ({
-      results: urls.map(() => ({ ok: false, message: 'URL not parseable' })),
-    });
+    w.peer.onPush = refuses('URL not parseable');
     w.write('bad', 'x');
     expect((await w.quarantined('bad'))?.message).toContain('URL not parseable');
     expect(w.peer.pushes.length).toBe(QUICK.push.attempts);
@@ -432,7 +430,7 @@ describe('a push that fails', () => {
 
   it('because it is too large for the peer quarantines the item at once', async () => {
     const w = await world();
-    w.peer.failsFor('big', () => failing('PEER_TOO_LARGE'));
+    w.peer.onPush = fails(() => failing('PEER_TOO_LARGE'), 'big');
     w.write('big', 'x');
     await w.quarantined('big');
     expect(w.peer.pushes.length).toBe(1);
@@ -442,21 +440,21 @@ describe('a push that fails', () => {
 describe('an accepted item', () => {
   it('that is never shown is pushed again, and quarantined after push.attempts', async () => {
     const w = await world();
-    w.peer.onPush = (urls) => ({ results: urls.map(() => ({ ok: true })) });
+    w.peer.onPush = drops;
     w.write('a.txt', 'one');
     expect(await w.quarantined('a.txt')).toMatchObject({ code: 'NOT_SHOWN' });
     expect(w.peer.pushes.length).toBe(QUICK.push.attempts);
   });
 
   it('gives the time-to-visible, which is unknown before the first one is shown', async () => {
-    const w = await world(QUICK, (it) => {
-      it.timeToVisibleMs = undefined;
-      it.peer.visibleAfter = 100_000;
+    const w = await world({
+      timeToVisibleMs: undefined,
+      peer: new FakePeer({ visibleAfterMs: 100_000 }),
     });
     w.write('a.txt', 'one');
-    await w.until(() => w.peer.lookups > 0, 'looked up');
+    await w.until(() => w.peer.lookUps > 0, 'looked up');
     expect(w.uplink.status().timeToVisibleMs).toBeUndefined();
-    w.peer.visibleAfter = 0;
+    w.peer.visibleAfterMs = 0;
     await w.confirmed('a.txt');
     expect(w.uplink.status().timeToVisibleMs).toBeGreaterThan(0);
   });
@@ -472,26 +470,25 @@ describe('an accepted item', () => {
   });
 
   it('was sent with the modification time of its file to the embedded peer, and without it to others', async () => {
-    for (const onLookups of [undefined, async () => {}]) {
-      const w = await world(QUICK, (it) => {
-        it.onLookups = onLookups;
-      });
+    for (const onLookUps of [undefined, async () => {}]) {
+      const w = await world({ onLookUps });
       w.write('a.txt', 'a');
       utimesSync(join(w.root, 'a.txt'), 1e9, 1e9);
-      w.known('a.txt', 'a');
+      w.record('a.txt', 'a');
       await w.confirmed('a.txt');
-      expect(w.peer.items.get(w.url('a.txt'))?.lastModified).toBe(onLookups && 1e12);
+      expect(w.peer.items.get(w.url('a.txt'))?.lastModified).toBe(onLookUps && 1e12);
     }
   });
 
   it('is looked up in one request with others if the peer can do that, each with its own result', async () => {
     const asked: (readonly string[])[] = [];
-    const w = await world(patient(), (it) => {
-      it.onLookups = async (urls) => {
+    const w = await world({
+      ...patient(),
+      onLookUps: async (urls) => {
         asked.push(urls);
-        await it.clock.sleep(20);
+        await systemClock.sleep(20);
         if (asked.length < 3) throw unreachable('no');
-      };
+      },
     });
     w.peer.onPush = ([url]) =>
       url?.endsWith('lost.txt') ? { results: [{ ok: true }] } : undefined;
@@ -509,10 +506,7 @@ describe('an accepted item', () => {
   });
 
   it('that is due is looked up as soon as the push under way has ended', async () => {
-    const w = await world(QUICK, (it) => {
-      withFakeClock(it);
-      it.timeToVisibleMs = 200;
-    });
+    const w = await world({ clock: new FakeClock(), timeToVisibleMs: 200 });
     const began = w.clock.now();
     w.peer.onPush = async (urls) => {
       if (urls.every((url) => !url.endsWith('b.txt'))) return undefined;
@@ -530,21 +524,18 @@ describe('an accepted item', () => {
     const w = await world(patient(400, 20));
     const pushed = w.clock.now();
     let first = 0;
-    w.peer.onLookup = () => {
+    w.peer.onLookUp = () => {
       first ||= w.clock.now() - pushed;
     };
     w.writeMany(20);
     await w.allConfirmed(20);
     expect(first).toBeGreaterThanOrEqual(400);
-    expect(w.peer.lookups).toBe(20);
+    expect(w.peer.lookUps).toBe(20);
   });
 
   it('that the peer indexed late is confirmed only when confirm.hold has passed since the peer loaded it', async () => {
     const HOLD_MS = 20_000;
-    const w = await world(patient(HOLD_MS), (it) => {
-      withFakeClock(it);
-      it.tickMs = 500;
-    });
+    const w = await world({ ...patient(HOLD_MS), clock: new FakeClock(), tickMs: 500 });
     const loadDate = w.clock.now() + 15_000;
     const peerdoc = w.peer.peerdoc.bind(w.peer);
     w.peer.peerdoc = async (query) => {
@@ -555,17 +546,14 @@ describe('an accepted item', () => {
     await w.confirmed('a.txt');
     // The load date is in whole seconds, so 2 s of the hold are not waited for.
     expect(w.clock.now() - loadDate).toBeGreaterThanOrEqual(HOLD_MS - 2_000);
-    expect(w.peer.lookups).toBe(2);
+    expect(w.peer.lookUps).toBe(2);
   });
 
   it('whose look-up after confirm.hold failed is confirmed by the first answer that shows it', async () => {
     const HOLD_MS = 20_000;
-    const w = await world(patient(HOLD_MS), (it) => {
-      withFakeClock(it);
-      it.tickMs = 500;
-    });
+    const w = await world({ ...patient(HOLD_MS), clock: new FakeClock(), tickMs: 500 });
     let failures = 2;
-    w.peer.onLookup = () => {
+    w.peer.onLookUp = () => {
       failures -= 1;
       if (failures >= 0) throw failing();
     };
@@ -574,13 +562,13 @@ describe('an accepted item', () => {
     await w.confirmed('a.txt');
     expect(w.clock.now() - began).toBeGreaterThanOrEqual(HOLD_MS);
     expect(w.clock.now() - began).toBeLessThan(1.5 * HOLD_MS);
-    expect(w.peer.lookups).toBe(3);
+    expect(w.peer.lookUps).toBe(3);
   });
 
   it('that was missing after confirm.hold is confirmed only if it is still shown another hold later', async () => {
     const w = await world(patient(100, 20));
     let lookups = 0;
-    w.peer.onLookup = (url) => {
+    w.peer.onLookUp = (url) => {
       lookups += 1;
       if (lookups === 1 || lookups === 3) w.peer.documents.delete(url);
       else w.peer.show(url, 'one');
@@ -593,7 +581,7 @@ describe('an accepted item', () => {
 
   it('whose look-ups fail while others are answered is quarantined in the end', async () => {
     const w = await world();
-    w.peer.onLookup = (url) => {
+    w.peer.onLookUp = (url) => {
       if (url.endsWith('bad')) throw failing();
     };
     w.write('bad', 'x');
@@ -608,12 +596,9 @@ describe('an accepted item', () => {
   it.each([3, 12])(
     'whose look-ups fail %i times like all others is not quarantined',
     async (times) => {
-      const w = await world({
-        ...QUICK,
-        confirm: { ...QUICK.confirm, timeout: 100, maxInterval: 100, hold: 0 },
-      });
+      const w = await world({ confirm: { timeout: 100, maxInterval: 100 } });
       let failures = 0;
-      w.peer.onLookup = () => {
+      w.peer.onLookUp = () => {
         failures += 1;
         if (failures <= times) throw failing();
       };
@@ -624,8 +609,8 @@ describe('an accepted item', () => {
   );
 
   it('does not time out while the peer does not answer', async () => {
-    const w = await world(QUICK, withFakeClock);
-    w.peer.onLookup = () => {
+    const w = await world({ clock: new FakeClock() });
+    w.peer.onLookUp = () => {
       throw unreachable('no');
     };
     w.write('a.txt', 'one');
@@ -633,7 +618,7 @@ describe('an accepted item', () => {
     const end = w.clock.now() + 10 * QUICK.confirm.timeout;
     await w.until(() => w.clock.now() > end, 'it is away for long');
     expect(w.statusOf('a.txt')).toBe('accepted');
-    w.peer.onLookup = () => {};
+    w.peer.onLookUp = () => {};
     await w.confirmed('a.txt');
     expect(w.peer.pushes.length).toBe(1);
   });
@@ -642,20 +627,20 @@ describe('an accepted item', () => {
 describe('after a restart', () => {
   it('an item whose push left and that the peer has is confirmed without another push', async () => {
     const w = await world();
-    w.peer.hold();
+    w.peer.hold('push');
     w.write('a.txt', 'one');
     await w.until(() => w.peer.pushes.length === 1, 'pushed');
     expect(w.pending('a.txt').inFlight).toBeDefined();
     w.peer.show(w.url('a.txt'), 'one');
     await w.stop();
-    w.peer.onPush = () => undefined;
+    w.peer.onPush = takes;
     await w.start();
     await w.confirmed('a.txt');
     expect(w.peer.pushes.length).toBe(1);
   });
 
   it('an item whose push left and that the peer does not have is pushed again', async () => {
-    const w = await world(QUICK, withFakeClock);
+    const w = await world({ clock: new FakeClock() });
     w.write('a.txt', 'one');
     const item = w.pending('a.txt');
     await w.stop();
@@ -673,22 +658,21 @@ describe('more accepted items than fit in memory', () => {
   const MAX_IN_MEMORY = 100;
 
   /** Starts a world with so many accepted items; the peer shows the last ones. */
-  function holding(hidden: number, shown: number, hold: number): Promise<World> {
-    return world(
-      { ...QUICK, confirm: { ...QUICK.confirm, timeout: 600_000, maxInterval: 60_000, hold } },
-      async (w) => {
-        withFakeClock(w);
-        [w.maxInMemory, w.tickMs] = [MAX_IN_MEMORY / 2, 1_000];
-        const state = await State.open(w.stateDir, { clock: w.clock, log: silentLogger });
+  function holding(hidden: number, shown: number, hold: number): Promise<UplinkWorld> {
+    return world({
+      confirm: { timeout: 600_000, maxInterval: 60_000, hold },
+      clock: new FakeClock(),
+      maxInMemory: MAX_IN_MEMORY / 2,
+      tickMs: 1_000,
+      fill: (w) => {
         for (let i = 0; i < hidden + shown; i += 1) {
           const item = { ...pendingRecord(`f${i}`), ...w.destination(`f${i}`) };
           const digest = createHash('sha256').update(item.path).digest('hex');
-          state.put(accepted(item, { ...sentOf(item), digest }, w.clock.now()));
+          w.state.put(accepted(item, { ...sentOf(item), digest }, w.clock.now()));
           if (i >= hidden) w.peer.show(item.url, item.path);
         }
-        await state.close();
       },
-    );
+    });
   }
 
   it('are all looked up, though most of them are never shown', async () => {
@@ -702,13 +686,13 @@ describe('more accepted items than fit in memory', () => {
   it('are not confirmed sooner if they are touched after they were dropped from memory', async () => {
     const w = await holding(1.3 * MAX_IN_MEMORY, 0, 1_000);
     const looked = new Map<string, number>();
-    w.peer.onLookup = (url) => void looked.set(url, (looked.get(url) ?? 0) + 1);
+    w.peer.onLookUp = (url) => void looked.set(url, (looked.get(url) ?? 0) + 1);
     const left = () =>
       [...looked.keys()]
         .map((url) => url.slice(w.url('').length))
         .find((path) => w.uplink.nextLookUp({ folder: 'inbox', path }) === undefined);
     await w.until(
-      () => w.peer.lookups > 1.3 * MAX_IN_MEMORY && left() !== undefined,
+      () => w.peer.lookUps > 1.3 * MAX_IN_MEMORY && left() !== undefined,
       'one left its place',
     );
     const path = left() ?? '';
@@ -726,11 +710,8 @@ describe('more accepted items than fit in memory', () => {
 
 describe('a peer that takes files', () => {
   const quick = { ...DIALECTS.yacy, holdMs: 50 };
-  const taking = (settings = QUICK, dialect = quick) =>
-    world(settings, (w) => {
-      w.dialect.current = dialect;
-      w.peer.showsDigest = false;
-    });
+  const taking = (dialect = quick) =>
+    world({ dialect: { current: dialect }, peer: new FakePeer({ showsDigest: false }) });
 
   it('gets them byte for byte with their types, small ones and large ones', async () => {
     const w = await taking();
@@ -754,7 +735,7 @@ describe('a peer that takes files', () => {
   });
 
   it('does not get a file that is larger than it accepts, which is quarantined with the reason', async () => {
-    const w = await taking(QUICK, { ...quick, content: { ...quick.content, maxBytes: 1_000 } });
+    const w = await taking({ ...quick, content: { ...quick.content, maxBytes: 1_000 } });
     w.write('large', 'x'.repeat(1_001));
     w.write('small', 'x'.repeat(1_000));
     expect(await w.quarantined('large')).toMatchObject({ code: 'TOO_LARGE_FOR_PEER' });
@@ -771,7 +752,7 @@ describe('a peer that takes files', () => {
     const write = (name: string, modified: Date) => {
       writeFileSync(join(w.root, name), name);
       utimesSync(join(w.root, name), modified, modified);
-      w.known(name, name);
+      w.record(name, name);
     };
     write('old', new Date('2024-02-29T12:00:00.7Z'));
     write('of the future', new Date(Date.now() + 86_400_000));
@@ -799,7 +780,7 @@ describe('a peer that takes files', () => {
     w.write('picture', Buffer.from([0, 1, 2]), 'binary');
     await w.confirmed('text');
     expect(w.peer.items.get(w.url('text'))?.bytes.toString()).toBe('text < more');
-    await w.until(() => w.looked.includes('picture'), 'looked at again');
+    await w.until(() => w.rechecked.includes('picture'), 'looked at again');
     expect(w.peer.items.has(w.url('picture'))).toBe(false);
   });
 });

@@ -2,53 +2,28 @@ import { unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { type Clock, systemClock } from '../../src/lib/clock.js';
-import { silentLogger } from '../../src/lib/logger.js';
 import { DIALECTS } from '../../src/peer/dialects/dialects.js';
 import { PeerError } from '../../src/peer/errors.js';
-import type { Peerdoc } from '../../src/peer/peerdoc.js';
 import type { ConfirmedItem } from '../../src/state/entry.js';
 import { removing } from '../../src/state/transitions.js';
 import { Audit } from '../../src/uplink/audit.js';
-import type { Deps } from '../../src/uplink/deps.js';
 import { type VerifyOptions, verify } from '../../src/uplink/verify.js';
-import { QUICK, unreachable, type World, world } from '../support/world.js';
-
-type LookUp = (url: string) => Promise<Peerdoc | undefined>;
+import { unreachable } from '../support/fake-peer.js';
+import type { UplinkWorld } from '../support/uplink-world.js';
+import { world } from '../support/world.js';
+import { impatient, type LookUpFunction, verifyDeps } from './verify-setup.js';
 
 /** Starts a world with so many confirmed files. */
-async function confirmedWorld(files: number): Promise<World> {
+async function confirmedWorld(files: number): Promise<UplinkWorld> {
   const w = await world();
   w.writeMany(files);
   await w.allConfirmed(files);
   return w;
 }
 
-/** A clock whose waits end at once. */
-const impatient: Clock = Object.assign(Object.create(systemClock), { sleep: async () => {} });
-
-/** The dependencies of `verify` and the audit, with this function for look-ups. */
-function depsOf(
-  w: World,
-  lookUp: LookUp = (url) => w.peer.peerdoc({ url }),
-  clock = impatient,
-): Deps {
-  return {
-    state: w.state,
-    queue: {
-      run: (_: string, work: (signal: AbortSignal) => unknown) =>
-        work(new AbortController().signal),
-    },
-    peer: { peerdoc: ({ url }: { url: string }) => lookUp(url) },
-    dialect: w.dialect,
-    settings: QUICK,
-    clock,
-    log: silentLogger,
-  } as unknown as Deps;
-}
-
 /** Look-ups with an unusable answer for one URL. */
 const unusableFor =
-  (w: World, bad: string): LookUp =>
+  (w: UplinkWorld, bad: string): LookUpFunction =>
   (url) =>
     url === bad
       ? Promise.reject(
@@ -56,11 +31,16 @@ const unusableFor =
         )
       : w.peer.peerdoc({ url });
 
-function verifying(w: World, options: Partial<VerifyOptions> = {}, lookUp?: LookUp, clock?: Clock) {
+function verifying(
+  w: UplinkWorld,
+  options: Partial<VerifyOptions> = {},
+  lookUp?: LookUpFunction,
+  clock?: Clock,
+) {
   const items = [...w.state.entries.all()].filter(
     (entry): entry is ConfirmedItem => entry.status === 'confirmed',
   );
-  return verify(items, depsOf(w, lookUp, clock), {
+  return verify(items, verifyDeps(w, lookUp, clock), {
     lane: 'interactive',
     repair: false,
     ...options,
@@ -76,11 +56,11 @@ async function lines(...args: Parameters<typeof verifying>) {
 describe('verify', () => {
   it('looks each item up once if nothing deviates', async () => {
     const w = await confirmedWorld(20);
-    const before = w.peer.lookups;
+    const before = w.peer.lookUps;
     expect(await lines(w)).toEqual([
       { kind: 'verified', checked: 20, removed: 0, lost: 0, back: 0, failed: 0 },
     ]);
-    expect(w.peer.lookups - before).toBe(20);
+    expect(w.peer.lookUps - before).toBe(20);
   });
 
   it('begins no look-up after its consumer has ended', async () => {
@@ -137,7 +117,7 @@ describe('verify', () => {
     const w = await confirmedWorld(1);
     w.peer.documents.clear();
     let looks = 0;
-    w.peer.onLookup = (url) => {
+    w.peer.onLookUp = (url) => {
       looks += 1;
       if (looks === 2) w.peer.show(url, 'content 0');
     };
@@ -176,13 +156,13 @@ describe('verify', () => {
       await w.until(() => w.statusOf('f0') === 'removed', 'removed');
       w.dialect.current = DIALECTS.yacy;
       w.peer.documents.set(url, { text: 'content 0', collection, loadDate: 0 });
-      const audit = new Audit(depsOf(w, undefined, systemClock));
+      const audit = new Audit(verifyDeps(w, undefined, systemClock));
       audit.start(200, (error) => {
         w.failure = error;
       });
-      const looked = w.peer.lookups;
+      const looked = w.peer.lookUps;
       if (isBack) await w.until(() => w.peer.removals.length === 2, 'removed again');
-      else await w.until(() => w.peer.lookups > looked + 3, 'looked up again and again');
+      else await w.until(() => w.peer.lookUps > looked + 3, 'looked up again and again');
       await audit.stop();
       expect(w.peer.removals).toHaveLength(isBack ? 2 : 1);
     },
@@ -209,7 +189,7 @@ it('the audit looks each item up once in each period and has lost ones pushed ag
   };
   const look = unusableFor(w, bad);
   const audit = new Audit(
-    depsOf(
+    verifyDeps(
       w,
       (url) => {
         looked.set(url, (looked.get(url) ?? 0) + 1);

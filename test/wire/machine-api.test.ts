@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { PeerClient } from '../../src/index.js';
 import { VERSION } from '../../src/lib/process.js';
-import { clientOf, http, raw, TestServer } from '../peer/support.js';
+import { clientOf, raw } from '../peer/support.js';
+import { HttpPeer, http } from '../support/http-peer.js';
 
 /** Every parameter of the specification's tables, as a server that only records sees it. */
 
@@ -13,7 +14,7 @@ type Ask = (client: PeerClient) => Promise<unknown>;
 
 /** Returns the requests of one call of the client: method, address and body. */
 async function sentFor(ask: Ask): Promise<string[]> {
-  const server = await TestServer.http((_, response) => response.end(NOTHING));
+  const server = await HttpPeer.start((_, response) => response.end(NOTHING));
   await ask(clientOf(server.url)).catch(() => undefined);
   for (const { method, headers, body } of server.requests) {
     // 4, rule 1: form-encoded bodies.
@@ -129,12 +130,12 @@ const SENT: readonly (readonly [string, Ask, readonly string[]])[] = [
   ],
 ];
 
-describe('a server that only records sees', () => {
+describe('the client sends', () => {
   it.each(SENT)('%s', async (_, ask, expected) => {
     expect(await sentFor(ask)).toEqual(expected);
   });
 
-  it('each byte of a push, and nothing else', async () => {
+  it('each byte of a push as the specification has it, and nothing else', async () => {
     const requests: string[] = [];
     const { server, client } = await raw((socket, request) => {
       requests.push(request);
@@ -155,8 +156,8 @@ describe('a server that only records sees', () => {
     ]);
   });
 
-  it('an address below the base URL', async () => {
-    const server = await TestServer.http((_, response) => response.end(NOTHING));
+  it('requests below the path of the base URL', async () => {
+    const server = await HttpPeer.start((_, response) => response.end(NOTHING));
     const client = clientOf(`${server.url}/peer/`);
     await client.tables.list();
     await client.tables.read({ table: 'T', count: 1 }, { method: 'GET' });
@@ -167,7 +168,7 @@ describe('a server that only records sees', () => {
   });
 
   it('credentials for the pages of tables, which are the administrator’s (5), and none for the others', async () => {
-    const server = await TestServer.http(({ url, headers }, response) => {
+    const server = await HttpPeer.start(({ url, headers }, response) => {
       if (url.includes('_p.html') && headers.authorization === undefined) {
         response.writeHead(401, { 'www-authenticate': 'Basic realm="peer"' });
       }

@@ -1,4 +1,4 @@
-import { onRequest, TestServer } from '../peer/support.js';
+import { HttpPeer, onRequest } from '../support/http-peer.js';
 import { recorded } from './yacy/exchange.js';
 
 /**
@@ -19,7 +19,8 @@ export interface Replayed {
 
 /**
  * A peer that answers with what a YaCy 1.92 once answered, byte for byte; with its 404 to
- * everything else.
+ * everything else. It is apart from the fake peers because its answers are measured: no test
+ * scripts them.
  */
 export class ReplayPeer {
   readonly requests: Replayed[] = [];
@@ -27,7 +28,7 @@ export class ReplayPeer {
 
   static async start(script: Script): Promise<ReplayPeer> {
     const peer = new ReplayPeer();
-    const server = await TestServer.raw((socket) =>
+    const server = await HttpPeer.raw((socket) =>
       onRequest(socket, (request) => {
         const response = peer.#answer(script, request);
         socket.write(response);

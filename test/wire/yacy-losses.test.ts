@@ -86,9 +86,9 @@ describe('a document that an administrator deleted', () => {
     expect(await world.run('once')).toMatchObject({ code: 0 });
     const url = world.url('notes/a.txt');
     world.peer.remove(url);
-    const told = await world.run('verify', '--all');
-    expect(told.code).not.toBe(0);
-    expect(told.stdout + told.stderr).toContain('a.txt');
+    const result = await world.run('verify', '--all');
+    expect(result.code).not.toBe(0);
+    expect(result.stdout + result.stderr).toContain('a.txt');
     expect(world.peer.kept(url)).toBeUndefined();
     await world.run('verify', '--all', '--repair');
     expect(await world.run('once')).toMatchObject({ code: 0 });
@@ -129,9 +129,9 @@ describe('a removed document that is back, for example from a backup', () => {
     restore();
     const [a, b] = [world.url('notes/a.txt'), world.url('notes/b.txt')];
 
-    const told = await world.run('verify', '--all', '--json');
-    expect(told.code).toBe(3);
-    const lines = told.stdout
+    const result = await world.run('verify', '--all', '--json');
+    expect(result.code).toBe(3);
+    const lines = result.stdout
       .trim()
       .split('\n')
       .map((line) => JSON.parse(line));

@@ -17,14 +17,14 @@ import { YacyModel, type YacyOptions } from './yacy/yacy-model.js';
 type Fields = Readonly<Record<string, string>>;
 
 /** A model whose time stands still until the test moves it. */
-class Peer {
+class TimedModel {
   time = 0;
   private constructor(readonly model: YacyModel) {}
 
-  static async start(options: YacyOptions = {}): Promise<Peer> {
-    let peer: Peer | undefined;
+  static async start(options: YacyOptions = {}): Promise<TimedModel> {
+    let peer: TimedModel | undefined;
     const now = () => peer?.time ?? 0;
-    peer = new Peer(await YacyModel.start({ address: '192.0.2.2:8090', now, ...options }));
+    peer = new TimedModel(await YacyModel.start({ address: '192.0.2.2:8090', now, ...options }));
     return peer;
   }
 
@@ -87,9 +87,9 @@ const AT_ONCE = { commit: 'true' };
 const TEXT = { 'contentType-0': 'text/plain' };
 const DUMP = 'dump/yacy_dump_r1_ts.xml.gz';
 
-let peer: Peer;
+let peer: TimedModel;
 beforeEach(async () => {
-  peer = await Peer.start();
+  peer = await TimedModel.start();
 });
 
 /** Returns the parts of an answer that do not depend on the time. */
@@ -176,7 +176,7 @@ function shared(): void {
 }
 
 async function locked(): Promise<void> {
-  peer = await Peer.start({ password: 'secret' });
+  peer = await TimedModel.start({ password: 'secret' });
 }
 
 /** For each case: the compared part of the answers, the recordings, and the preparation. */
@@ -369,8 +369,8 @@ describe('a deletion', () => {
       'No Entry for URL hash AAAAAAAAAAAA; nothing deleted.',
       false,
     ],
-  ])('%s', async (name, fields, said, gone) => {
-    expect(name === 'no token' ? await peer.delete(byUrl) : await remove(fields)).toBe(said);
+  ])('%s', async (name, fields, status, gone) => {
+    expect(name === 'no token' ? await peer.delete(byUrl) : await remove(fields)).toBe(status);
     expect(shownAfter(later)).toBe(!gone);
   });
 
@@ -381,7 +381,7 @@ describe('a deletion', () => {
   });
 
   it('has one token for many posts, until the process ends, and for administrators', async () => {
-    peer = await Peer.start({ timing: timing(1, { start: 0 }) });
+    peer = await TimedModel.start({ timing: timing(1, { start: 0 }) });
     const token = await peer.token();
     expect(token).toMatch(/^[\da-f]{40}$/);
     for (const urlstring of [at('a'), at('b')])
@@ -423,7 +423,7 @@ describe('a deletion', () => {
 
 describe('the process and its connections', () => {
   it('lose in a crash documents that were not handed to the index, and nothing in an orderly stop', async () => {
-    peer = await Peer.start({ timing: timing(1, { start: 5 }) });
+    peer = await TimedModel.start({ timing: timing(1, { start: 5 }) });
     await peer.put('before', 'a', TEXT);
     peer.time = 5_000;
     await peer.put('just before', 'a', TEXT);
@@ -438,7 +438,7 @@ describe('the process and its connections', () => {
   });
 
   it('are refused while it starts, and accepted afterwards', async () => {
-    peer = await Peer.start({ timing: timing(1, { start: 100 }) });
+    peer = await TimedModel.start({ timing: timing(1, { start: 100 }) });
     await peer.model.crash();
     const started = peer.model.restart();
     await expect(peer.get('/')).rejects.toMatchObject({ code: 'ECONNREFUSED' });
@@ -447,7 +447,7 @@ describe('the process and its connections', () => {
   });
 
   it('end after a long silence; half a request is answered then', async () => {
-    peer = await Peer.start({ timing: timing(1, { idle: 300 }) });
+    peer = await TimedModel.start({ timing: timing(1, { idle: 300 }) });
     const { hostname, port } = new URL(peer.model.url);
     const talk = async (text: string) => {
       const socket = connect(Number(port), hostname);

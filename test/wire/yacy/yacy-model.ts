@@ -55,7 +55,8 @@ export interface Served {
 
 /**
  * A small model of a YaCy 1.92, written from the record of a running one, without a line of the
- * product: what it answers, what it then really does, and when that can be seen.
+ * product: what it answers, what it then really does, and when that can be seen. It is apart from
+ * the fake peers because its behaviour is measured: no test scripts it.
  *
  * It listens from `start` to `stop` or `crash`; `restart` has it refuse connections for a while and
  * listen again, at the same address. What a crash loses is lost; an orderly stop loses nothing.

@@ -42,7 +42,8 @@ const PUBLIC = { notes: 'http://notes.example.org/n/' };
 
 /**
  * Folders, a model of a YaCy peer that goes 20 times as fast, and a peersync that is configured for
- * it as a user would, but for the hold, which is as much shorter as the peer is faster.
+ * it as a user would, but for the hold, which is as much shorter as the peer is faster. It is apart
+ * from the site because that has the embedded peer.
  */
 export class YacyWorld {
   readonly directory = temporaryDirectory();

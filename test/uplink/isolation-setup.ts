@@ -11,17 +11,29 @@ import { Isolation } from '../../src/uplink/isolation.js';
 import { Reaches } from '../../src/uplink/reach.js';
 import { pendingRecord, sentOf } from '../state/records.js';
 import { FakeClock } from '../support/fake-clock.js';
-import { QUICK } from '../support/world.js';
+import { FakePeer } from '../support/fake-peer.js';
+import { QUICK } from '../support/uplink-world.js';
 
 export const HOLD_MS = 20_000;
 const NOT_SHOWN = { code: 'NOT_SHOWN', message: 'Not shown.', hint: 'Wait.' };
 
+export interface IsolationOptions {
+  /** The names of items that the peer accepts and loses together at the beginning. */
+  readonly lost?: readonly string[];
+  /** The names of the items at fault: the peer loses each update with one of them. */
+  readonly poison?: readonly string[];
+  /** The longest time between two documents of one update, in ms. */
+  readonly updateMs?: number;
+  /** Whether the index is committed after each push. */
+  readonly commits?: boolean;
+}
+
 /**
- * A YaCy in memory. Its index takes the items of `updateMs`, or those up to a commit, as one
- * update, and refuses an update with a poisonous item. It records the decisions about the items,
- * and their records.
+ * An isolation and a failure attribution, with records in memory and a fake peer that loses
+ * documents together. They are apart from a world because thousands of rounds are run: there are
+ * no files, and a test itself says which items are lost or not shown.
  */
-export class LossyPeer {
+export class IsolationSetup {
   readonly clock = new FakeClock();
   readonly items = new Map<string, Entry>();
   readonly confirmed = new Set<string>();
@@ -38,17 +50,12 @@ export class LossyPeer {
   pushMs = 0;
   isInRound = false;
   readonly isolation: Isolation;
+  readonly #peer: FakePeer;
+  readonly #commits: boolean;
   readonly #deps: UplinkDeps;
   #attribution: FailureAttribution;
-  #update: { readonly names: string[]; readonly end: number } | undefined;
 
-  /** @param lost the names of the items that it loses together at the beginning */
-  constructor(
-    lost: readonly string[] = [],
-    readonly poison: readonly string[] = [],
-    readonly updateMs = 3_000,
-    readonly commits = true,
-  ) {
+  constructor({ lost = [], poison = [], updateMs = 3_000, commits = true }: IsolationOptions = {}) {
     const meta = new Map<string, unknown>();
     const state = {
       get: (_: string, path: string) => this.items.get(path),
@@ -58,6 +65,9 @@ export class LossyPeer {
     };
     const settings = { push: QUICK.push, confirm: { ...QUICK.confirm, hold: HOLD_MS } };
     const { clock, dialect } = this;
+    const because = poison.map((name) => pendingRecord(name).url);
+    this.#peer = new FakePeer({ clock, losesUpdates: { because, withinMs: updateMs } });
+    this.#commits = commits;
     const deps = {
       state,
       clock,
@@ -158,10 +168,10 @@ export class LossyPeer {
     const push = async (item: PendingItem) => {
       this.pushes.push({ name: item.path, at: this.clock.elapsed() });
       if (this.pushMs > 0) await this.clock.sleep(this.pushMs);
-      if (!this.onPush(item)) this.#push(item);
-      if (this.commits) this.#update = undefined;
+      if (!this.onPush(item)) await this.#push(item);
+      if (this.#commits) await this.#peer.commitIndex();
       this.isolation.pushed();
-      return this.commits;
+      return this.#commits;
     };
     void this.isolation.round(push, new AbortController().signal).then(() => {
       this.isInRound = false;
@@ -169,15 +179,12 @@ export class LossyPeer {
     await this.clock.advance(holds * HOLD_MS);
   }
 
-  #push(item: PendingItem): void {
-    const now = this.clock.elapsed();
-    if (this.#update === undefined || this.#update.end <= now)
-      this.#update = { names: [], end: now + this.updateMs };
-    const { names: update } = this.#update;
-    update.push(item.path);
+  async #push(item: PendingItem): Promise<void> {
+    const { url, collection, path } = item;
+    await this.#peer.push([{ url, collection, data: Buffer.from(path) }]);
     this.clock.after(HOLD_MS, () => {
-      if (!this.items.has(item.path)) return;
-      if (!update.some((name) => this.poison.includes(name))) this.confirmed.add(item.path);
+      if (!this.items.has(path)) return;
+      if (this.#peer.documents.has(url)) this.confirmed.add(path);
       else this.#lost(item);
     });
   }
