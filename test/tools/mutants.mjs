@@ -61,7 +61,7 @@ async function tryAll(mutants) {
 /** Tries one entry, and puts the file of the copy back. */
 async function tryOne(mutant, unbroken) {
   const path = join(copy, mutant.file);
-  const source = readFileSync(join(ROOT, mutant.file), 'utf8');
+  const source = readFileSync(path, 'utf8');
   try {
     const broken = replaced(source, mutant);
     await checkUnbroken(mutant, unbroken);
@@ -122,7 +122,8 @@ function readReport(path) {
   try {
     return JSON.parse(readFileSync(path, 'utf8')).testResults;
   } catch {
-    throw new Unusable(`the tests did not end within ${LONGEST_RUN_MS / 60_000} minutes`);
+    const limit = `${LONGEST_RUN_MS / 60_000} minutes`;
+    throw new Unusable(`its tests left no report: they crashed, or took longer than ${limit}`);
   }
 }
 
