@@ -12,13 +12,18 @@ const ROOT = resolve(import.meta.dirname, '../..');
 /** The parts of the checkout that tests need. */
 const COPIED = ['src', 'test', 'package.json', 'tsconfig.json', 'README.md', 'config.example.json'];
 /** A replacement may make a test wait for ever. */
-const LONGEST_RUN_MS = 5 * 60_000;
+const LONGEST_RUN_MS = 3 * 60_000;
 
 /** Thrown for an entry that cannot be tried. */
 class Unusable extends Error {}
 
 const copy = mkdtempSync(join(tmpdir(), 'peersync-mutants-'));
-process.on('exit', () => rmSync(copy, { recursive: true, force: true }));
+/** The running tests. */
+let child;
+process.on('exit', () => {
+  endTests();
+  rmSync(copy, { recursive: true, force: true });
+});
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => process.exit(1));
 
 process.exitCode = (await tryAll(chosen(process.argv.slice(2)))) ? 0 : 1;
@@ -127,20 +132,21 @@ function readReport(path) {
   }
 }
 
-/** Runs Node in the copy, in a group of its own, which ends with it. */
+/** Runs Node in the copy, in a group of processes of its own. */
 async function run(args) {
-  const child = spawn(process.execPath, args, { cwd: copy, stdio: 'ignore', detached: true });
-  const end = () => {
-    try {
-      process.kill(-child.pid, 'SIGKILL');
-    } catch {
-      // All of its processes have ended.
-    }
-  };
-  process.on('exit', end);
-  const timer = setTimeout(end, LONGEST_RUN_MS);
+  child = spawn(process.execPath, args, { cwd: copy, stdio: 'ignore', detached: true });
+  const timer = setTimeout(endTests, LONGEST_RUN_MS);
   await new Promise((ended) => child.on('exit', ended));
   clearTimeout(timer);
-  process.off('exit', end);
-  end();
+  endTests();
+}
+
+/** Ends the tests with every process that they started. */
+function endTests() {
+  if (child === undefined) return;
+  try {
+    process.kill(-child.pid, 'SIGKILL');
+  } catch {
+    // All of them have ended.
+  }
 }
