@@ -85,8 +85,8 @@ async function serve(starter: string | undefined): Promise<void> {
   // PDF.js leaves rejected promises of a damaged file without a handler. The promise that matters
   // rejects as well.
   process.on('unhandledRejection', () => {});
-  const { packDocument, unreadableDocument } = await import('./uplink/documents.js');
-  await import('./content/readers/readers.js');
+  const { packDocument, unreadableDocument } = await import('./uplink/document-text.js');
+  await import('./content/readers/registry.js');
   const write = (header: object, body?: Uint8Array) => {
     for (const piece of frame(header, body)) process.stdout.write(piece);
   };

@@ -3,10 +3,7 @@ import { resolve } from 'node:path';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/**
- * What is broken on purpose or looked at from outside, and takes minutes: kills, hostile peers,
- * systemd, a browser.
- */
+/** Tests that take minutes: kills, hostile peers, full disks, systemd, a browser. */
 const LONG = [
   'test/fault/**/*.test.ts',
   'test/browser/**/*.test.ts',
@@ -34,22 +31,17 @@ class SlowestFirst extends BaseSequencer {
 /** Other tests that start whole programs. */
 const PROGRAMS = ['test/e2e/**/*.test.ts', 'test/wire/**/*.test.ts', 'test/systemd/**/*.test.ts'];
 
-/** As long as somebody wants; see test/soak/soak.mjs. */
+/** A load of any duration; see test/soak/soak.mjs. */
 const SOAK = ['test/soak/**/*.test.ts'];
 
-/**
- * No measure of anything, but the end of what hangs: on a throttled machine a start takes seconds.
- */
+/** Limits for a test that hangs, in ms. They are generous, because a slow machine starts slowly. */
 const SLOW = { testTimeout: 240_000, hookTimeout: 240_000 };
 
-/** A file system in memory that Linux has at hand. */
+/** A file system in memory on Linux. */
 const MEMORY = '/dev/shm';
 const ROOM_BYTES = 4 * 2 ** 30;
 
-/**
- * Where the tests of parts write: in memory where there is room, for on a disk they wait for it
- * most of their time.
- */
+/** The tests of parts write to memory if there is room: on a disk they wait most of their time. */
 function partsEnvironment(): Record<string, string> {
   if (process.env.TMPDIR !== undefined || !existsSync(MEMORY)) return {};
   const { bavail, bsize } = statfsSync(MEMORY);
@@ -66,7 +58,7 @@ export default defineConfig({
     maxWorkers: 4,
     sequence: { sequencer: SlowestFirst },
     setupFiles: ['test/support/lives.ts'],
-    // Whoever runs the tests by npm: what they start is as if it were installed.
+    // The programs that tests start must not see that npm started the tests.
     env: { npm_execpath: '' },
     projects: [
       { extends: true, test: { name: 'long', include: LONG, ...SLOW } },

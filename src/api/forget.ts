@@ -7,15 +7,14 @@ import { badRequest } from '../report/errors.js';
 import { knownFolder } from '../report/items.js';
 import {
   type Entry,
-  gone,
   isAway,
   isExcluded,
   isItem,
   mayHaveDocument,
-  removing,
   type Sent,
 } from '../state/entry.js';
 import type { State } from '../state/state.js';
+import { gone, removing } from '../state/transitions.js';
 import { deletesChanged } from './approve-deletes.js';
 import { oneLine } from './request.js';
 

@@ -12,23 +12,23 @@ export const retry = oneLine({
   question: z.union([z.object({ all: z.literal(true) }), z.object({ paths: names })]),
   line: z.object({
     retried: z.number(),
-    lookedAt: z
+    toRead: z
       .number()
-      .describe('Files that were skipped or could not be read, and are looked at again.'),
+      .describe('Files that were skipped or could not be read, and are read again.'),
   }),
   answer: async ({ clock, config, live, state }, asked) => {
     const scopes =
       'paths' in asked ? await scopesOf(config, state.entries, asked.paths) : undefined;
-    const { lookedAt, retried } = await retryItems(state, scopes, clock);
+    const { toRead, retried } = await retryItems(state, scopes, clock);
     await state.commit('person');
-    // The records of these files are removed, so the next look or scan reads them again. Of very
-    // many files, the watcher looks at one a directory.
+    // These files count as changed or new, so they are read again when they are looked at. If there
+    // are very many, the watcher lists their directories instead.
     const pace = new Pace();
-    for (const key of lookedAt) {
+    for (const key of toRead) {
       if (pace.step()) await nextTurn();
       live?.parts.watcher.lookSoon(key, 'ifChanged');
     }
     live?.parts.queue.tryNow();
-    return { retried, lookedAt: lookedAt.length };
+    return { retried, toRead: toRead.length };
   },
 });

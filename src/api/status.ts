@@ -49,7 +49,7 @@ const queue: z.ZodType<QueueStatus> = z.object({
     nextProbeAt: z.number().optional(),
     tries: z.number(),
   }),
-  pausedUntil: z.number().optional(),
+  retryAfterUntil: z.number().optional(),
   paused: paused.optional(),
   concurrency: z.object({ running: z.number(), limit: z.number(), max: z.number() }),
   lanes: z.record(z.enum(LANES), lane),

@@ -71,8 +71,8 @@ export const checkCommand = define({
       const { check, hint, message } = finding;
       const { label, style } = labelOf(finding);
       answer(options, finding, () => [
-        labelled(style, `${label.padEnd(7)}  ${check}: ${safe(message)}`),
-        ...(hint ? [`         ${safe(hint)}`] : []),
+        labelled(style, `${label.padEnd(6)}  ${check}: ${safe(message)}`),
+        ...(hint ? [`        ${safe(hint)}`] : []),
       ]);
     };
     report({ check: 'configuration', ok: true, message: `${path} is valid` });
@@ -97,7 +97,7 @@ export const checkCommand = define({
 
 /** Returns the label of a finding: a finding that is right and has a hint is a note. */
 function labelOf({ hint, ok }: Finding): { readonly label: string; readonly style: Style } {
-  if (!ok) return { label: 'TROUBLE', style: 'red' };
+  if (!ok) return { label: 'FAILED', style: 'red' };
   if (hint !== undefined) return { label: 'note', style: 'yellow' };
   return { label: 'ok', style: 'green' };
 }

@@ -44,7 +44,7 @@ const COMMANDS: readonly CommandEntry[] = [
   {
     usage: 'watch',
     describe:
-      'Show what the running daemon does as it does it: folders, speed, the peer, trouble, latest events',
+      'Show what the running daemon does as it does it: folders, speed, the peer, conditions, latest events',
     load: async () => (await import('./watch.js')).watchCommand,
   },
   {

@@ -17,7 +17,7 @@ export const listCommand = define({
   options: {
     status: option.oneOf(
       LISTED_STATUSES,
-      'Only those with this status (skipped: kept out by a rule)',
+      'Only those with this status (skipped: kept out of the peer)',
     ),
     folder: option.value('Only those of the folder with this name'),
   },

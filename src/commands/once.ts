@@ -239,14 +239,14 @@ function assertHope(
   if (reason instanceof DOMException && reason.name === 'AbortError')
     throw unfinished('STOPPED', `Stopped with ${counted(waiting, 'file')} to go.`);
   if (signal.aborted) throw reason;
-  const { circuit, paused, pausedUntil = 0 } = parts.queue.status();
+  const { circuit, paused, retryAfterUntil = 0 } = parts.queue.status();
   const now = systemClock.now();
   const failure = now > deadline ? circuit.reason : lastingFailure(circuit, now);
   if (failure !== undefined) throw peerFailed(failure);
-  if (pausedUntil > deadline)
+  if (retryAfterUntil > deadline)
     throw unfinished(
       'PEER_BUSY',
-      `The peer asks to wait for ${durationText(pausedUntil - now)}, which is longer than this run may take (${timeout}).`,
+      `The peer asks to wait for ${durationText(retryAfterUntil - now)}, which is longer than this run may take (${timeout}).`,
       'Nothing is lost: run again later, or give a longer --timeout.',
     );
   const { until = Infinity } = paused ?? {};

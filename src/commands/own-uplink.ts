@@ -9,17 +9,9 @@ import { type Logger, silentLogger } from '../lib/logger.js';
 import type { Dialect } from '../peer/dialects/dialect.js';
 import { REMOVED_COLLECTION } from '../peer/dialects/standard.js';
 import { type QueueStatus, RequestQueue } from '../queue/request-queue.js';
-import {
-  type Entry,
-  type Evidence,
-  type Failure,
-  gone,
-  isAway,
-  read,
-  removing,
-  type Version,
-} from '../state/entry.js';
+import { type Entry, type Evidence, type Failure, isAway, type Version } from '../state/entry.js';
 import { State } from '../state/state.js';
+import { gone, read, removing } from '../state/transitions.js';
 import { classify } from '../uplink/batch-sender.js';
 import type { UplinkPeer } from '../uplink/deps.js';
 import { DocumentProcesses } from '../uplink/document-processes.js';
@@ -148,15 +140,20 @@ export class OwnUplink {
       peer,
       clock,
       log,
-      pack: async (order) => pack(order),
-      packDocument: packDocument ?? ((...order) => documents.read(...order)),
-      linksWithin: () => undefined,
-      extracts: () => false,
+      readers: {
+        pack: async (order) => pack(order),
+        packDocument: packDocument ?? ((...order) => documents.read(...order)),
+        failure: undefined,
+      },
       dialect: { current: dialect, known: async () => true, redetect: async () => false },
       settings: { ...config, push: { ...config.push, attempts: 1, maxItems: 1, linger: 0 } },
-      pathOf: ({ path }) => this.#files.get(path)?.path,
-      folderState: () => 'there',
-      recheck: ({ path }) => void this.#changed.add(path),
+      folders: {
+        stateOf: () => 'there',
+        pathOf: ({ path }) => this.#files.get(path)?.path,
+        linksWithin: () => undefined,
+        extracts: () => false,
+        recheck: ({ path }) => void this.#changed.add(path),
+      },
     });
   }
 

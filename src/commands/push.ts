@@ -11,7 +11,7 @@ import { UsageError } from '../cli/usage.js';
 import type { FolderConfig } from '../config/config.js';
 import { collection as collectionField } from '../config/fields.js';
 import { documentUrl, fileBase, normaliseBase } from '../config/url.js';
-import { fingerprint } from '../content/reader.js';
+import { fingerprint } from '../content/file-reader.js';
 import { EXIT, PeersyncError, systemCode } from '../lib/errors.js';
 import { fileStat } from '../lib/file.js';
 import { writtenPath } from '../lib/home.js';

@@ -35,12 +35,12 @@ export const retryCommand = define({
 });
 
 /** Describes the result for a person. */
-function retriedText({ retried, lookedAt }: RetryAnswer, isRunning: boolean): string {
+function retriedText({ retried, toRead }: RetryAnswer, isRunning: boolean): string {
   const parts: string[] = [];
   if (retried > 0)
     parts.push(`${counted(retried, 'item')} ${retried === 1 ? 'is' : 'are'} pending again`);
-  if (lookedAt > 0)
-    parts.push(`${counted(lookedAt, 'file')} ${lookedAt === 1 ? 'is' : 'are'} looked at again`);
+  if (toRead > 0)
+    parts.push(`${counted(toRead, 'file')} ${toRead === 1 ? 'is' : 'are'} looked at again`);
   if (parts.length === 0)
     return 'Nothing there is in quarantine, waits for its next attempt, or was skipped.';
   if (isRunning) return `${parts.join(', ')}.`;

@@ -120,7 +120,7 @@ export function speedText({ pace }: StatusReport): string {
 /** Returns what the peer does, as the end of a sentence whose subject is the peer. */
 export function peerWords({ peer: { queue } }: StatusReport, now: number): string {
   if (queue === undefined) return 'is not asked';
-  const { circuit, paused, pausedUntil } = queue;
+  const { circuit, paused, retryAfterUntil } = queue;
   if (paused !== undefined) {
     const more = (until: number) => `, for ${durationText(Math.max(0, until - now))} more`;
     const end = paused.until === undefined ? '' : more(paused.until);
@@ -128,8 +128,8 @@ export function peerWords({ peer: { queue } }: StatusReport, now: number): strin
   }
   if (circuit.reason !== undefined)
     return `${PEER_FAILURE_WORDS[circuit.reason.kind]}, for ${durationText(now - circuit.since)}`;
-  const isBusy = pausedUntil !== undefined && pausedUntil > now;
-  return isBusy ? `asks to wait, for ${durationText(pausedUntil - now)} more` : 'answers';
+  const isBusy = retryAfterUntil !== undefined && retryAfterUntil > now;
+  return isBusy ? `asks to wait, for ${durationText(retryAfterUntil - now)} more` : 'answers';
 }
 
 /** Returns the sections of a report. The first line of each is its heading. */

@@ -21,7 +21,7 @@ export const statusCommand = define({
   },
   output: status.line,
   examples: [
-    ['$0 status', 'Folders, items, the peer, and what is in trouble'],
+    ['$0 status', 'Folders, items, the peer, and what is wrong'],
     ['$0 status --check > /dev/null', 'In a script: does the daemon run, and is all well?'],
   ],
   run: async (options) => {

@@ -258,7 +258,7 @@ export function watchLine({ absence, status }: WatchModel, now: number): string 
   if (absence !== undefined || status === undefined)
     return `${time} ${absence ?? 'Asking the daemon.'}`;
   const count = status.conditions.filter(({ severity }) => severity !== 'info').length;
-  const more = count === 0 ? '' : `, ${counted(count, 'trouble')}: see \`peersync status\``;
+  const more = count === 0 ? '' : `, ${counted(count, 'condition')}: see \`peersync status\``;
   return `${time} ${countsText(status)}${speedText(status)}, the peer ${peerWords(status, now)}${more}`;
 }
 

@@ -48,8 +48,8 @@ const STATUSES: Readonly<Record<WhyReport['status'], string>> = {
 
 const KINDS: Readonly<Record<NonNullable<WhyReport['kind']>, string>> = {
   directory: 'a directory: only the files in it are pushed',
-  link: 'a symbolic link, which is skipped',
-  other: 'no regular file, and skipped',
+  link: 'a symbolic link, which is not followed',
+  other: 'no regular file, so it is never taken',
   absent: 'there is no such file, and nothing is known of one',
   mirrored: 'below the mirror root: it comes from the peer',
 };

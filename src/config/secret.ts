@@ -75,6 +75,6 @@ async function readSecret(path: string, place: string, log: Logger): Promise<str
 
 function usable(value: string, place: string): string {
   const secret = value.replace(/\r?\n$/, '');
-  if (secret === '') throw new ConfigError('SECRET_EMPTY', { place });
+  if (secret === '') throw new ConfigError('SECRET_EMPTY', { place }, { details: {} });
   return secret;
 }

@@ -134,11 +134,26 @@ const KINDS: Readonly<Record<string, DocumentKind>> = {
   'message/rfc822': 'mail',
 };
 
-/**
- * Matches the beginning of an e-mail: two header fields. The first may continue on lines that begin
- * with a blank.
- */
-const HEADERS = /^(?:From [^\n]*\n)?[!-9;-~]+:[^\n]*\n(?:[ \t][^\n]*\n)*[!-9;-~]+:/;
+/** A kind of document that is text and has no signature. Its name and its beginning show it. */
+interface TextDocument {
+  /** The names of files whose beginning is tested. */
+  readonly name: RegExp;
+  readonly begin: RegExp;
+}
+
+/** The kinds of document that are text. The content of other text files is pushed as it is. */
+const TEXT_DOCUMENTS: Partial<Readonly<Record<DocumentKind, TextDocument>>> = {
+  mail: {
+    name: /\.eml$/i,
+    // Two header fields. The first may continue on lines that begin with a blank.
+    begin: /^(?:From [^\n]*\n)?[!-9;-~]+:[^\n]*\n(?:[ \t][^\n]*\n)*[!-9;-~]+:/,
+  },
+};
+
+/** Whether a text file may be a document by its name. `documentKind` tells whether it is one. */
+export function isNameOfTextDocument(name: string): boolean {
+  return Object.values(TEXT_DOCUMENTS).some((document) => document.name.test(name));
+}
 
 /**
  * Returns the kind of a document: by its first bytes, then by its name.
@@ -151,9 +166,9 @@ export function documentKind(name: string, head: Uint8Array): DocumentKind | und
   const signed = signedType(begin);
   if (signed !== undefined && !signed.isContainer) return KINDS[signed.type];
   const kind = KINDS[mime.getType(`/${name}`) ?? ''];
-  // A message has no signature, so its headers are checked. Any other file without a signature only
-  // has the name of a document.
-  if (kind === 'mail') return HEADERS.test(latin1(begin)) ? kind : undefined;
+  const textDocument = kind === undefined ? undefined : TEXT_DOCUMENTS[kind];
+  if (textDocument !== undefined) return textDocument.begin.test(latin1(begin)) ? kind : undefined;
+  // A file without a signature only has the name of a document.
   return signed === undefined ? undefined : kind;
 }
 

@@ -2,7 +2,8 @@ import type { Config } from '../config/config.js';
 import type { Timer } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
 import { counted, quoted, shellWord } from '../lib/text.js';
-import { gone, isAway, mayHaveDocument } from '../state/entry.js';
+import { isAway, mayHaveDocument } from '../state/entry.js';
+import { gone } from '../state/transitions.js';
 import { isToBeRemoved } from '../watch/deletion-candidates.js';
 import type { WatchDeps } from '../watch/deps.js';
 
@@ -10,6 +11,11 @@ const DAY_MS = 86_400_000;
 
 /** The part of the configuration that housekeeping reads. */
 type HousekeepingConfig = Pick<Config, 'folders' | 'state'>;
+
+interface HousekeepingDeps extends Pick<WatchDeps, 'state' | 'clock' | 'log'> {
+  /** Whether the peer is an embedded one; undefined while that is unknown. */
+  readonly isEmbedded: () => boolean | undefined;
+}
 
 /**
  * Removes obsolete records from the state, so that it does not grow for ever.
@@ -25,7 +31,7 @@ export class Housekeeping {
   #last: Promise<void> = Promise.resolve();
   #stopped = false;
 
-  constructor(private readonly deps: Pick<WatchDeps, 'state' | 'clock' | 'log' | 'isEmbedded'>) {}
+  constructor(private readonly deps: HousekeepingDeps) {}
 
   /**
    * Applies a configuration. Must be called after the watcher has released the folders that left

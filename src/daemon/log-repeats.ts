@@ -63,7 +63,7 @@ export class DaemonLog implements Logger {
   readonly warn = this.#limited('warn', FAILURE_LIMITS);
   readonly error = this.#limited('error', FAILURE_LIMITS);
   #lastId = 0;
-  /** By the result of `keyOf`. */
+  /** By the result of `repeatKey`. */
   readonly #kinds = new Map<string, Kind>();
 
   constructor(
@@ -83,7 +83,7 @@ export class DaemonLog implements Logger {
 
   #limited(level: Kind['level'], limits: Limits): Logger['info'] {
     return (fields, message) => {
-      const key = keyOf(level, fields, message);
+      const key = repeatKey(level, fields, message);
       const now = this.clock.now();
       const last = { fields, message };
       let kind = this.#kinds.get(key);
@@ -166,7 +166,7 @@ function subjectOf(fields: object) {
   return { event, folder, mirror, collection, table, kind, code };
 }
 
-function keyOf(level: string, fields: object, message: string): string {
+function repeatKey(level: string, fields: object, message: string): string {
   const subject = subjectOf(fields);
   const shape = subject.code === undefined ? shapeOf(fields as Fields, message) : '';
   return [level, ...Object.values(subject), shape].join(' ');

@@ -107,10 +107,12 @@ export async function openParts(deps: OpenDeps) {
     log,
     folders: config.folders,
     rescanMs: config.watch.rescan,
-    accepts: (encoding) => cannotTravel(encoding, dialect.current?.content),
+    peer: {
+      refusalOf: (encoding) => cannotTravel(encoding, dialect.current?.content),
+      isEmbedded: () => kind.get(),
+    },
     readGroup: (orders) => ask('read', orders),
     list: listIn(listThreads),
-    isEmbedded: () => kind.get(),
     hints: deps.follow && config.watch.hints,
     onFolderStateChange: () => uplink.foldersChanged(),
   });
@@ -119,21 +121,27 @@ export async function openParts(deps: OpenDeps) {
   const uplinkDeps: UplinkDeps = {
     ...shared,
     dialect,
-    pack: (order) => ask('pack', order),
-    packDocument: (...order) => documents.read(...order),
-    readersFailure: () => documents.failure,
-    extracts: (folder) => folderNamed(folder)?.extract === 'always',
     get settings() {
       return current.config;
     },
-    pathOf: (item) =>
-      watcher.isUnmounted(item)
-        ? undefined
-        : pathOf(item, current.config.folders, watcher.rootOf(item.folder)),
-    linksWithin: (folder) =>
-      folderNamed(folder)?.followSymlinks ? watcher.rootOf(folder) : undefined,
-    folderState: (folder) => watcher.folderState(folder),
-    recheck: (place) => watcher.lookSoon(place),
+    readers: {
+      pack: (order) => ask('pack', order),
+      packDocument: (...order) => documents.read(...order),
+      get failure() {
+        return documents.failure;
+      },
+    },
+    folders: {
+      stateOf: (folder) => watcher.folderState(folder),
+      pathOf: (item) =>
+        watcher.isUnmounted(item)
+          ? undefined
+          : pathOf(item, current.config.folders, watcher.rootOf(item.folder)),
+      linksWithin: (folder) =>
+        folderNamed(folder)?.followSymlinks ? watcher.rootOf(folder) : undefined,
+      extracts: (folder) => folderNamed(folder)?.extract === 'always',
+      recheck: (item) => watcher.lookSoon(item),
+    },
     embeddedPeer: config.peer.url === 'embedded' ? client : undefined,
   };
   const uplink = new Uplink(uplinkDeps);

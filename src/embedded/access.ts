@@ -60,7 +60,8 @@ export function passwordFileOf(dir: string): string {
  */
 export async function administratorPassword(dir: string, log: Logger): Promise<string> {
   const path = passwordFileOf(dir);
-  const unusable = (why: string) => new EmbeddedError('EMBEDDED_PASSWORD_UNUSABLE', { path, why });
+  const unusable = (why: string) =>
+    new EmbeddedError('EMBEDDED_PASSWORD_UNUSABLE', { path, why }, { details: { path } });
   let text: string;
   try {
     text = await readFile(path, 'utf8');

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
+import type { Extract } from '../content/readers/document-reader.js';
 import { readHtml } from '../content/readers/html.js';
-import type { Extract } from '../content/readers/reader.js';
 import { withoutSequences } from '../lib/rewriting.js';
-import { escapeInvisible, parseUrl } from '../lib/text.js';
+import { decodedPart, escapeInvisible, parseUrl } from '../lib/text.js';
 import { Refusal } from './form.js';
 
 declare const normal: unique symbol;
@@ -49,7 +49,7 @@ export function urlHash(url: NormalUrl): string {
 /** Returns the last part of the path, decoded; the whole URL if it has no path. */
 export function lastSegment(url: NormalUrl): string {
   const segment = new URL(url).pathname.split('/').findLast((part) => part !== '');
-  return segment === undefined ? url : decoded(segment);
+  return segment === undefined ? url : segmentText(segment);
 }
 
 /**
@@ -65,26 +65,19 @@ export function shownTitle({
 }): string {
   if (title !== lastSegment(url as NormalUrl)) return title;
   const name = new URL(url).pathname.split('/').findLast((part) => part !== '') ?? url;
-  try {
-    return escapeInvisible(decodeURIComponent(name));
-  } catch {
-    return title;
-  }
+  return escapeInvisible(decodedPart(name));
 }
 
-function decoded(segment: string): string {
-  try {
-    return decodeURIComponent(segment).replace(/\p{Cc}+/gu, ' ');
-  } catch {
-    return segment;
-  }
+/** Returns a part of a path, decoded, with a space for control characters. */
+function segmentText(segment: string): string {
+  return decodedPart(segment).replace(/\p{Cc}+/gu, ' ');
 }
 
 /** Returns the names of the path, decoded, for the index; the whole URL if it has no path. */
 export function pathText(url: NormalUrl): string {
   const names = new URL(url).pathname.split('/').filter((name) => name !== '');
   if (names.length === 0) return url;
-  return names.map((name) => decoded(name)).join(' ');
+  return names.map(segmentText).join(' ');
 }
 
 /** The text of a document without markup, and its metadata. */

@@ -44,7 +44,9 @@ export class Database {
       if (error instanceof EmbeddedError) throw error;
       if (isDiskFailure(error)) throw directoryUnwritable(dir, error);
       const why = messageOf(error);
-      throw new EmbeddedError('EMBEDDED_DIR_DAMAGED', { path: this.path, why }, { cause: error });
+      const values = { path: this.path, why };
+      const context = { cause: error, details: { path: this.path } };
+      throw new EmbeddedError('EMBEDDED_DIR_DAMAGED', values, context);
     }
   }
 

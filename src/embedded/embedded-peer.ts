@@ -88,7 +88,7 @@ function failureOf(error: Error & Partial<ErrorParts>): PeersyncError {
 }
 
 function stopped(why: string, cause?: unknown): EmbeddedError {
-  return new EmbeddedError('EMBEDDED_STOPPED', { why }, { cause });
+  return new EmbeddedError('EMBEDDED_STOPPED', { why }, { cause, details: {} });
 }
 
 async function lockDirectory(dir: string): Promise<Lock> {
@@ -97,7 +97,7 @@ async function lockDirectory(dir: string): Promise<Lock> {
     const { mode, uid } = await stat(dir);
     if (isOpenToOthers(mode)) {
       const values = { dir, mode: (mode & 0o7777).toString(8) };
-      throw new EmbeddedError('EMBEDDED_DIR_OPEN_TO_OTHERS', values);
+      throw new EmbeddedError('EMBEDDED_DIR_OPEN_TO_OTHERS', values, { details: { dir } });
     }
     const held = (holder: Holder) => directoryLocked(dir, holder);
     const path = join(dir, 'peer.lock');
@@ -107,7 +107,8 @@ async function lockDirectory(dir: string): Promise<Lock> {
     if (uid === 0 || (await stat(path)).uid === uid) return lock;
     await lock.release();
     const user = process.geteuid?.() ?? 0;
-    throw new EmbeddedError('EMBEDDED_DIR_OF_ANOTHER_USER', { dir, uid, user });
+    const details = { dir, uid };
+    throw new EmbeddedError('EMBEDDED_DIR_OF_ANOTHER_USER', { ...details, user }, { details });
   } catch (error) {
     if (error instanceof EmbeddedError) throw error;
     throw directoryUnwritable(dir, error);

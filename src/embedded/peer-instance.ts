@@ -113,7 +113,7 @@ export async function openPeerInstance(
       throw new EmbeddedError(
         'EMBEDDED_PORT_REFUSED',
         { port, why: messageOf(error) },
-        { cause: error },
+        { cause: error, details: { port } },
       );
     throw error;
   }

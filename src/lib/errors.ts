@@ -72,13 +72,31 @@ export interface ErrorContext {
   readonly cause?: unknown;
   /** Replaces the hint of the table. */
   readonly hint?: string | undefined;
+  /** Replaces the exit code of the table. */
+  readonly exitCode?: ExitCode;
   /** Fields for logs and `--json`. @default the values */
   readonly details?: Readonly<Record<string, unknown>>;
 }
 
+type Code<T extends ErrorTable> = keyof T & string;
+
 type ErrorArguments<T extends ErrorTable> = {
-  [C in keyof T & string]: [code: C, values: ErrorValues<T[C]>, context?: ErrorContext];
-}[keyof T & string];
+  [C in Code<T>]: [code: C, values: ErrorValues<T[C]>, context?: ErrorContext];
+}[Code<T>];
+
+/** An error of one table. */
+export interface TableError<T extends ErrorTable> extends PeersyncError {
+  readonly code: Code<T>;
+  /** The status of an answer over HTTP, if the table has one. */
+  readonly status: number | undefined;
+}
+
+/** The base class for the errors of one table. */
+export interface TableErrorClass<T extends ErrorTable> {
+  new (...args: ErrorArguments<T>): TableError<T>;
+  /** For a code that is not known when the program is compiled: takes the values of all codes. */
+  new (code: Code<T>, values: ErrorValues<T[Code<T>]>, context?: ErrorContext): TableError<T>;
+}
 
 /** Fills message and hint of one entry with values. */
 export function errorTexts(
@@ -106,22 +124,21 @@ export function errorTexts(
  *     export class StateError extends tableError(ERRORS) {}
  *     throw new StateError('STATE_FULL', { dir });
  */
-export function tableError<const T extends ErrorTable>(table: T) {
-  return class extends PeersyncError {
-    declare readonly code: keyof T & string;
-    /** The status of an answer over HTTP, if the table has one. */
+export function tableError<const T extends ErrorTable>(table: T): TableErrorClass<T> {
+  return class extends PeersyncError implements TableError<T> {
+    declare readonly code: Code<T>;
     readonly status: number | undefined;
 
-    constructor(...[code, values, context = {}]: ErrorArguments<T>) {
+    constructor(code: Code<T>, values: ErrorValues<T[Code<T>]>, context: ErrorContext = {}) {
       const entry: ErrorEntry | undefined = table[code];
       if (entry === undefined) throw new TypeError(`the table of errors has no ${code}`);
-      const { cause, details = values, hint } = context;
+      const { cause, details = values, exitCode, hint } = context;
       const texts = errorTexts(entry, values);
       super({
         code,
         message: texts.message,
         hint: hint ?? texts.hint,
-        exitCode: entry.exitCode ?? EXIT.failure,
+        exitCode: exitCode ?? entry.exitCode ?? EXIT.failure,
         details,
         cause,
       });

@@ -133,6 +133,15 @@ function encodeName(name: string): string {
   );
 }
 
+/** Decodes the escapes in a part of a URL. Returns it unchanged if they are not UTF-8. */
+export function decodedPart(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
 /**
  * Returns the relative path, in NFC, that `encodePath` turns into this URL below this base;
  * undefined if there is none.

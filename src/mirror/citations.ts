@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { messageOf, PeersyncError } from '../lib/errors.js';
+import { PeersyncError } from '../lib/errors.js';
 import { inSlices } from '../lib/slices.js';
 import { compareByCodePoint, counted, sentence } from '../lib/text.js';
 import type { Citation, CitingDocument } from '../peer/citation.js';
@@ -100,7 +100,7 @@ export class CitationsMirror extends Mirror<CitationsPlan> {
     if (known !== undefined) await this.#visitAll(run, 'newAfter');
     if (isPassDue) {
       if (!isBegun)
-        run.pass = { ...run.pass, beganAt: now, after: '', newAfter: keyOf(now), files: 0 };
+        run.pass = { ...run.pass, beganAt: now, after: '', newAfter: orderKey(now), files: 0 };
       await this.#visitAll(run, 'after');
       this.#keep(run, { ...run.pass, after: undefined });
     }
@@ -129,33 +129,46 @@ export class CitationsMirror extends Mirror<CitationsPlan> {
   async #visitAll(run: Run, cursor: 'after' | 'newAfter'): Promise<void> {
     const isPass = cursor === 'after';
     if (!isPass) this.#newSince = undefined;
-    const began = keyOf(run.pass.beganAt);
+    const began = orderKey(run.pass.beganAt);
     let last = run.pass[cursor] ?? began;
     let failed = 0;
     let visited = 0;
     for await (const item of this.#itemsAfter(last, isPass ? began : undefined)) {
       run.signal.throwIfAborted();
-      try {
-        const { files, changed } = await this.#visit(item, isPass, run.signal);
-        run.pass = {
-          ...run.pass,
-          files: run.pass.files + files,
-          changed: run.pass.changed || changed,
-        };
-        if (item.status === 'confirmed') failed = 0;
-      } catch (error) {
-        if (!isOfThisItem(error)) throw error;
-        failed += 1;
-        run.failures.push(`${item.path}: ${messageOf(error)}`);
-        if (failed === MAX_FAILURES) throw error;
-      }
-      last = keyOf(item.since, item.path);
+      const failure = await this.#tryVisit(run, item, isPass);
+      if (failure !== undefined) failed += 1;
+      // The peer is not asked about an item that is gone.
+      else if (item.status === 'confirmed') failed = 0;
+      if (failed === MAX_FAILURES && failure !== undefined) throw failure;
+      last = orderKey(item.since, item.path);
       this.#keep(run, failed === 0 ? { ...run.pass, [cursor]: last } : run.pass);
       visited += 1;
       if (visited % SAVE_EVERY === 0) await this.deps.requests.commit();
       if (isPass && (await this.wantsRun())) await this.#visitAll(run, 'newAfter');
     }
     this.#keep(run, { ...run.pass, [cursor]: last });
+  }
+
+  /**
+   * Visits an item, and counts its file. Notes a failure that is about this item alone.
+   *
+   * @returns the failure
+   * @throws any other error
+   */
+  async #tryVisit(run: Run, item: CitedItem, isPass: boolean): Promise<PeersyncError | undefined> {
+    try {
+      const { files, changed } = await this.#visit(item, isPass, run.signal);
+      run.pass = {
+        ...run.pass,
+        files: run.pass.files + files,
+        changed: run.pass.changed || changed,
+      };
+      return undefined;
+    } catch (error) {
+      if (!isOfThisItem(error)) throw error;
+      run.failures.push(`${item.path}: ${error.message}`);
+      return error;
+    }
   }
 
   #keep(run: Run, pass: Pass): void {
@@ -226,7 +239,7 @@ export class CitationsMirror extends Mirror<CitationsPlan> {
       let limit = end;
       for await (const group of inSlices(state.entries.all(folder), RECORDS_PER_SLICE)) {
         for (const entry of group) {
-          const key = isCited(entry) ? keyOf(entry.since, entry.path) : '';
+          const key = isCited(entry) ? orderKey(entry.since, entry.path) : '';
           if (key > last && key < limit) keys.push(key);
         }
         if (keys.length < 2 * PAGE_SIZE) continue;
@@ -236,7 +249,8 @@ export class CitationsMirror extends Mirror<CitationsPlan> {
       const page = keys.sort().slice(0, PAGE_SIZE);
       for (const key of page) {
         const item = state.get(folder, key.slice(TIME_DIGITS));
-        if (item !== undefined && isCited(item) && keyOf(item.since, item.path) === key) yield item;
+        if (item !== undefined && isCited(item) && orderKey(item.since, item.path) === key)
+          yield item;
       }
       if (page.length < PAGE_SIZE) return;
       last = page.at(-1) ?? last;
@@ -244,7 +258,7 @@ export class CitationsMirror extends Mirror<CitationsPlan> {
   }
 }
 
-function keyOf(since: number, path = ''): string {
+function orderKey(since: number, path = ''): string {
   return String(since).padStart(TIME_DIGITS, '0') + path;
 }
 
@@ -253,7 +267,7 @@ function isCited(entry: Entry): entry is CitedItem {
 }
 
 /** Returns whether an error is about this item alone. */
-function isOfThisItem(error: unknown): boolean {
+function isOfThisItem(error: unknown): error is PeersyncError {
   return error instanceof PeersyncError && ITEM_ERRORS.includes(error.code);
 }
 

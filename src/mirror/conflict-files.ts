@@ -64,7 +64,7 @@ export class ConflictFiles {
       const same = await this.#findSame(paths, directory, size, sha256);
       if (same !== undefined) return same;
       if (paths.length >= MAX_KEPT)
-        throw new MirrorError('MIRROR_EDITED_AGAIN', this.#shown, `${MAX_KEPT}`);
+        throw new MirrorError('MIRROR_EDITED_AGAIN', { what: this.#shown, detail: `${MAX_KEPT}` });
       const path = this.#freePath(paths);
       const temporary = temporaryOf(file, 'conflict');
       await rm(temporary, { force: true });

@@ -1,21 +1,9 @@
 import { pagePath } from '../lib/documentation.js';
-import { EXIT, type ExitCode, PeersyncError, systemCode } from '../lib/errors.js';
-import { numberText, sentence, shellWord } from '../lib/text.js';
+import { type ErrorTable, EXIT, PeersyncError, systemCode, tableError } from '../lib/errors.js';
+import { numberText, shellWord } from '../lib/text.js';
 import type { Conflict } from './record.js';
 
-/** The texts of an error. `{what}`, `{detail}` and `{accept}` (the command) are filled in. */
-interface Row {
-  readonly message: string;
-  readonly hint: string;
-  /** @default EXIT.failure */
-  readonly exitCode?: ExitCode;
-}
-
-function fill(sentence: string, facts: Readonly<Record<string, string>>): string {
-  return sentence.replace(/\{(\w+)\}/g, (braces, name: string) => facts[name] ?? braces);
-}
-
-/** All errors of this folder. */
+/** Errors of a run or a request. `{what}` is the file, mirror or pattern. */
 const ERRORS = {
   MIRROR_OUTSIDE: {
     message: '{what} would be written outside the mirror root {detail}.',
@@ -68,7 +56,7 @@ const ERRORS = {
     hint: 'Give each of them an entry of its own in the configuration.',
   },
   MIRROR_UNKNOWN: {
-    message: 'There is no mirror called {what}{detail}',
+    message: 'There is no mirror called {what}{suggestion}',
     hint: '`peersync status` lists the mirrors.',
     exitCode: EXIT.usage,
   },
@@ -90,21 +78,10 @@ const ERRORS = {
     message: 'The mirror {what} failed: {detail}.',
     hint: 'It is tried again. If it goes on failing, report this with the log.',
   },
-} as const satisfies Record<string, Row>;
-
-export type MirrorErrorCode = keyof typeof ERRORS;
+} as const satisfies ErrorTable;
 
 /** A mirror could not be brought up to date. The old file is as it was. */
-export class MirrorError extends PeersyncError {
-  declare readonly code: MirrorErrorCode;
-
-  constructor(code: MirrorErrorCode, what: string, detail = '', cause?: unknown) {
-    const { message, hint, exitCode = EXIT.failure }: Row = ERRORS[code];
-    const facts = { what, detail };
-    const texts = { message: sentence(fill(message, facts)), hint: fill(hint, facts) };
-    super({ code, ...texts, exitCode, details: facts, cause });
-  }
-}
+export class MirrorError extends tableError(ERRORS) {}
 
 /**
  * Returns how a table or shared object is put into the peer, as a phrase.
@@ -127,13 +104,13 @@ export async function onDisk<T>(what: string, work: () => Promise<T>): Promise<T
     const system = systemCode(error);
     if (system === undefined || error instanceof PeersyncError) throw error;
     if (['ENOSPC', 'EDQUOT', 'EFBIG'].includes(system)) {
-      throw new MirrorError('MIRROR_FULL', what, system, error);
+      throw new MirrorError('MIRROR_FULL', { what, detail: system }, { cause: error });
     }
     if (!['EISDIR', 'ENOTDIR', 'EEXIST'].includes(system)) {
-      throw new MirrorError('MIRROR_UNWRITABLE', what, system, error);
+      throw new MirrorError('MIRROR_UNWRITABLE', { what, detail: system }, { cause: error });
     }
-    const inTheWay = system === 'EISDIR' ? 'a directory' : 'something that is no directory';
-    throw new MirrorError('MIRROR_BLOCKED', what, inTheWay, error);
+    const detail = system === 'EISDIR' ? 'a directory' : 'something that is no directory';
+    throw new MirrorError('MIRROR_BLOCKED', { what, detail }, { cause: error });
   }
 }
 
@@ -144,13 +121,15 @@ export function isTooLarge(error: unknown): boolean {
 }
 
 const stays = 'the file stays as it was';
-const ifRight = (accepting: string) =>
-  `If that is right, {accept} ${accepting}; if not, look at the peer.`;
+const accept = '`peersync mirror accept {mirror|shell}`';
+const ifRight = <const T extends string>(accepting: T) =>
+  `If that is right, ${accept} ${accepting}; if not, look at the peer.` as const;
 const orAnew = 'or move the file aside to have it written anew';
-const gone = (noun: string) => ({
-  message: `The peer does not have {what} any more; ${stays}.`,
-  hint: ifRight(`removes the file, until the peer has the ${noun} again`),
-});
+const gone = <const T extends string>(noun: T) =>
+  ({
+    message: `The peer does not have {what} any more; ${stays}.`,
+    hint: ifRight(`removes the file, until the peer has the ${noun} again`),
+  }) as const;
 const leftAlone = 'until then nothing of it reaches the peer, and nothing overwrites it';
 
 /**
@@ -178,7 +157,7 @@ const CONDITIONS = {
   ROOT_TAKEN: {
     message:
       'The mirror root {what} belongs to another state of peersync ({detail}); nothing is written there.',
-    hint: 'Set mirror.root to another directory. If that state is lost or mirrors there no more, {accept} takes the root for all mirrors; files that were edited are kept as conflict files.',
+    hint: `Set mirror.root to another directory. If that state is lost or mirrors there no more, ${accept} takes the root for all mirrors; files that were edited are kept as conflict files.`,
   },
   TABLE_GONE: gone('table'),
   TABLE_EMPTY: {
@@ -215,13 +194,13 @@ const CONDITIONS = {
   },
   EDIT_DELETES: {
     message: 'In {what} {detail}.',
-    hint: `If they are to go, {accept} removes them in the peer; if not, put the lines back, ${orAnew}.`,
+    hint: `If they are to go, ${accept} removes them in the peer; if not, put the lines back, ${orAnew}.`,
   },
   EDIT_KEYS: {
     message: '{what} cannot be merged: {detail}.',
     hint: 'Rows are identified by their keys: mend the table in the peer, or set "edit" to false for it.',
   },
-} as const satisfies Record<string, Row>;
+} as const satisfies ErrorTable;
 
 export type ConditionCode = keyof typeof CONDITIONS;
 
@@ -229,20 +208,17 @@ export type ConditionCode = keyof typeof CONDITIONS;
  * Keeps a mirror from following the peer until a person accepts it or mends its cause. File and
  * peer are as they were.
  */
-export class MirrorCondition extends PeersyncError {
-  declare readonly code: ConditionCode;
+export class MirrorCondition extends tableError(CONDITIONS) {
   /** For a two-way table: its open conflicts. */
   conflicts?: readonly Conflict[];
 
   /**
-   * @param name of the mirror
+   * @param mirror its name
    * @param what the condition is about: `the table "prices"`, or the file for EDIT_ codes
    */
-  constructor(code: ConditionCode, name: string, what: string, detail = '') {
-    const { message, hint } = CONDITIONS[code];
-    const facts = { what, detail, accept: `\`peersync mirror accept ${shellWord(name)}\`` };
-    const texts = { message: fill(message, facts), hint: fill(hint, facts) };
-    super({ code, ...texts, details: { mirror: name }, exitCode: EXIT.quarantined });
+  constructor(code: ConditionCode, mirror: string, what: string, detail = '') {
+    const context = { details: { mirror }, exitCode: EXIT.quarantined };
+    super(code, { what, detail, mirror }, context);
   }
 }
 

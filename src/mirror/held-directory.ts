@@ -58,7 +58,8 @@ export async function withHeldDirectory<T>(
   const parts = target.path.split('/');
   const shown = join(target.root, target.path);
   if (parts.some((part) => part === '' || part === '.' || part === '..')) {
-    throw new MirrorError('MIRROR_OUTSIDE', JSON.stringify(target.path), target.root);
+    const what = JSON.stringify(target.path);
+    throw new MirrorError('MIRROR_OUTSIDE', { what, detail: target.root });
   }
   const name = parts.pop() ?? '';
   const directory = await onDisk(shown, () => openBelow(target.root, parts, shown));
@@ -91,7 +92,8 @@ async function openBelow(
     const above = directory;
     try {
       const real = await ensureIn(above, part, shown);
-      if (!isWithin(real, top)) throw new MirrorError('MIRROR_OUTSIDE', shown, root);
+      if (!isWithin(real, top))
+        throw new MirrorError('MIRROR_OUTSIDE', { what: shown, detail: root });
       directory = await openAt(real, shown);
     } finally {
       await closeNumber(above.fd);
@@ -108,8 +110,8 @@ async function ensureIn(above: OpenDirectory, part: string, shown: string): Prom
   });
   return await realpath(next).catch((error: unknown) => {
     if (systemCode(error) !== 'ENOENT' && systemCode(error) !== 'ELOOP') throw error;
-    const what = `a link that leads nowhere (${join(above.real, part)})`;
-    throw new MirrorError('MIRROR_BLOCKED', shown, what);
+    const detail = `a link that leads nowhere (${join(above.real, part)})`;
+    throw new MirrorError('MIRROR_BLOCKED', { what: shown, detail });
   });
 }
 
@@ -127,5 +129,5 @@ async function openAt(real: string, shown: string): Promise<OpenDirectory> {
 
 /** @throws MirrorError MIRROR_BLOCKED */
 function checkInPlace({ fd, real }: OpenDirectory, shown: string): void {
-  if (!isAt(fd, real)) throw new MirrorError('MIRROR_BLOCKED', shown, CHANGED);
+  if (!isAt(fd, real)) throw new MirrorError('MIRROR_BLOCKED', { what: shown, detail: CHANGED });
 }

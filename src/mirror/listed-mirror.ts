@@ -43,7 +43,8 @@ export abstract class ListedMirror<P extends ListedPlan> extends Mirror<P> {
       // It was listed and gone before it was read: a file at this path is not ours.
       const isUnlisted = role === 'member' && !this.deps.catalog.has(kind, source);
       if (isUnlisted) return { kind: 'ended', changed: false };
-      throw new MirrorError('MIRROR_NOTHING', this.subject, howToPut(kind, source));
+      const detail = howToPut(kind, source);
+      throw new MirrorError('MIRROR_NOTHING', { what: this.subject, detail });
     }
     const code = kind === 'table' ? 'TABLE_GONE' : 'SHARE_GONE';
     if (!accepted.includes(code)) throw this.condition(code);
@@ -71,14 +72,15 @@ export class PatternMirror extends Mirror<ListedPlan> {
   async follow(_before: unknown, { signal }: FollowOptions): Promise<FollowResult> {
     const { catalog, peer, requests } = this.deps;
     const { kind, source } = this.plan;
+    const what = quoted(source);
     const noun = NOUNS[kind];
     const names = await requests.run(signal, (signal) =>
       kind === 'table' ? peer.tables.list({ signal }) : peer.shares({ signal }),
     );
-    if (names === undefined) throw new MirrorError('MIRROR_NO_LIST', quoted(source), `${noun}s`);
+    if (names === undefined) throw new MirrorError('MIRROR_NO_LIST', { what, detail: `${noun}s` });
     const matching = names.filter(matcherOf(this.plan)).length;
     if (matching > MAX_MEMBERS) {
-      throw new MirrorError('MIRROR_TOO_MANY', quoted(source), `${MAX_MEMBERS} ${noun}s`);
+      throw new MirrorError('MIRROR_TOO_MANY', { what, detail: `${MAX_MEMBERS} ${noun}s` });
     }
     await catalog.replace(kind, names);
     const note =

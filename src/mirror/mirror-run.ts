@@ -132,7 +132,8 @@ function outcomeOfError(
 function expected(error: unknown, mirror: string, log: Logger): PeersyncError {
   if (error instanceof PeersyncError) return error;
   log.error({ err: error, mirror }, `the mirror ${mirror} failed: ${messageOf(error)}`);
-  return new MirrorError('MIRROR_FAILED', JSON.stringify(mirror), messageOf(error));
+  const values = { what: JSON.stringify(mirror), detail: messageOf(error) };
+  return new MirrorError('MIRROR_FAILED', values);
 }
 
 function failureOf({ code, message, hint }: PeersyncError, since: number): MirrorFailure {

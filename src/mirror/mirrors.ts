@@ -62,8 +62,10 @@ export class Mirrors {
     this.#scheduler = new Scheduler({
       clock,
       random,
-      run: (mirror, options) => runMirror(mirror, this.#deps, options),
-      onEnded: (mirror) => this.#removeEnded(mirror),
+      runner: {
+        run: (mirror, options) => runMirror(mirror, this.#deps, options),
+        ended: (mirror) => this.#removeEnded(mirror),
+      },
     });
     this.#requests = new MirrorRequests(queue, state, () => this.#scheduler.isBusy);
     this.health = [this.#requests.health];
@@ -155,7 +157,7 @@ export class Mirrors {
     const [mirror] = this.#named(name);
     const condition = records.of(this.#deps.state, name)?.condition;
     if (mirror === undefined || condition === undefined) {
-      throw new MirrorError('MIRROR_NO_CONDITION', JSON.stringify(name));
+      throw new MirrorError('MIRROR_NO_CONDITION', { what: JSON.stringify(name) });
     }
     const { report } = await this.#scheduler.run(mirror, {
       accepted: [condition.code],
@@ -234,12 +236,13 @@ export class Mirrors {
    * @throws MirrorError MIRROR_UNKNOWN, MIRROR_NONE
    */
   #named(name: string): readonly Mirror[] {
-    if (this.#mirrors.size === 0) throw new MirrorError('MIRROR_NONE', JSON.stringify(name));
+    const what = JSON.stringify(name);
+    if (this.#mirrors.size === 0) throw new MirrorError('MIRROR_NONE', {}, { details: { what } });
     const called = this.#mirrors.get(name);
     if (called === undefined) {
       const meant = nearest(name, [...this.#mirrors.keys()]);
-      const detail = meant === undefined ? '' : `; did you mean ${JSON.stringify(meant)}?`;
-      throw new MirrorError('MIRROR_UNKNOWN', JSON.stringify(name), detail);
+      const suggestion = meant === undefined ? '.' : `; did you mean ${JSON.stringify(meant)}?`;
+      throw new MirrorError('MIRROR_UNKNOWN', { what, suggestion }, { details: { what } });
     }
     if (!(called instanceof PatternMirror)) return [called];
     return [...this.#mirrors.values()].filter(({ plan }) => plan.settings === called.plan.settings);

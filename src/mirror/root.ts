@@ -85,7 +85,8 @@ export class MirrorRoot {
       | undefined;
     await mkdir(root, { recursive: true, mode: 0o755 });
     if (known?.path !== root || known.device === (await stat(root)).dev) return;
-    if ((await readdir(root)).length === 0) throw new MirrorError('MIRROR_ROOT_AWAY', root);
+    if ((await readdir(root)).length === 0)
+      throw new MirrorError('MIRROR_ROOT_AWAY', { what: root });
   }
 
   async #checkOurs(root: string, { name, path, accepted }: RootUser): Promise<void> {
@@ -93,8 +94,10 @@ export class MirrorRoot {
     const top = await realpath(root);
     for (const directory of [...above(top), ...between(top, path)]) {
       const marker = await markerIn(directory);
-      if (marker !== undefined && marker.owner !== owner)
-        throw new MirrorError('MIRROR_ROOT_NESTED', root, `${directory}, ${marker.description}`);
+      if (marker !== undefined && marker.owner !== owner) {
+        const detail = `${directory}, ${marker.description}`;
+        throw new MirrorError('MIRROR_ROOT_NESTED', { what: root, detail });
+      }
     }
     const marker = (await markerIn(top)) ?? (await this.#take(top, owner));
     if (marker === undefined || marker.owner === owner) return;

@@ -160,7 +160,7 @@ export class RowStore {
         if (characters >= SORTED_CHARACTERS || pending.length >= SORTED_ROWS) await flush();
       }
       if (this.#numbers.size > MAX_COLUMNS) {
-        throw new MirrorError('MIRROR_TOO_WIDE', name, `${MAX_COLUMNS}`);
+        throw new MirrorError('MIRROR_TOO_WIDE', { what: name, detail: `${MAX_COLUMNS}` });
       }
     }
     await flush();

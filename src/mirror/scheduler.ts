@@ -22,13 +22,18 @@ const LONGEST_TIMER_MS = 3_600_000;
 /** The options of a run. Its signal is the one of the caller. */
 type RunOptions = Omit<FollowOptions, 'signal'> & { readonly signal?: AbortSignal };
 
+/** Runs the mirrors that are due. */
+export interface MirrorRunner {
+  run(mirror: Mirror, options: FollowOptions): Promise<RunResult>;
+  /** Called for a mirror that ended: it has nothing left to follow. */
+  ended(mirror: Mirror): void;
+}
+
 export interface SchedulerDeps {
   readonly clock: Clock;
   /** Returns 0 to 1, for jitter. */
   readonly random: () => number;
-  readonly run: (mirror: Mirror, options: FollowOptions) => Promise<RunResult>;
-  /** Called for a mirror that ended: it has nothing left to follow. */
-  readonly onEnded: (mirror: Mirror) => void;
+  readonly runner: MirrorRunner;
 }
 
 /** The plan of one mirror, and its run. */
@@ -137,7 +142,7 @@ export class Scheduler {
     task.cancellation = new AbortController();
     const { signal: asked } = options;
     const signals = [task.cancellation.signal, ...(asked === undefined ? [] : [asked])];
-    task.run = this.deps.run(mirror, { ...options, signal: AbortSignal.any(signals) });
+    task.run = this.deps.runner.run(mirror, { ...options, signal: AbortSignal.any(signals) });
     try {
       const result = await task.run;
       if (!this.#isRemoved(task)) this.#planNext(task, result);
@@ -163,7 +168,7 @@ export class Scheduler {
     switch (end) {
       case 'ended':
         this.#tasks.delete(mirror);
-        this.deps.onEnded(mirror);
+        this.deps.runner.ended(mirror);
         break;
       case 'failed':
         this.#retry(task, report.failures ?? 1);
@@ -234,5 +239,5 @@ async function wantsRun(mirror: Mirror): Promise<boolean> {
 }
 
 function replaced({ name }: Mirror): MirrorError {
-  return new MirrorError('MIRROR_REPLACED', JSON.stringify(name));
+  return new MirrorError('MIRROR_REPLACED', { what: JSON.stringify(name) });
 }

@@ -174,8 +174,10 @@ export async function grantPaths(
   for await (const claim of withPauses(order, PATHS_PER_SLICE)) {
     const { owner, wanted, neighbours } = claim;
     const path = candidates(claim).find((path) => take(path, neighbours));
-    if (path === undefined)
-      throw new MirrorError('MIRROR_BLOCKED', wanted.path, 'the file of another mirror');
+    if (path === undefined) {
+      const detail = 'the file of another mirror';
+      throw new MirrorError('MIRROR_BLOCKED', { what: wanted.path, detail });
+    }
     const notes = path === wanted.path ? [] : [noteOf(wanted.path, path)];
     paths.set(owner, { path, notes: [...wanted.notes, ...notes] });
   }

@@ -136,7 +136,8 @@ class Replacement {
       const chunk = typeof piece === 'string' ? Buffer.from(piece) : piece;
       this.#bytes += chunk.length;
       if (this.#bytes > maxBytes) {
-        throw new MirrorError('MIRROR_TOO_LARGE', this.shown, `${maxBytes} bytes`);
+        const detail = `${maxBytes} bytes`;
+        throw new MirrorError('MIRROR_TOO_LARGE', { what: this.shown, detail });
       }
       this.#hash.update(chunk);
       yield chunk;
@@ -162,7 +163,8 @@ class Replacement {
     this.#result = { ...written, changed: true, file };
     signal?.throwIfAborted();
     if ((await stat(this.#temporary)).ino === file.ino) return true;
-    throw new MirrorError('MIRROR_BLOCKED', this.shown, 'a file of another process');
+    const detail = 'a file of another process';
+    throw new MirrorError('MIRROR_BLOCKED', { what: this.shown, detail });
   }
 
   /** Gives the new file the owner and mode of the existing one, and keeps that as a version. */

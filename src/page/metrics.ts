@@ -295,7 +295,7 @@ export function valuesOf(live: Live, followers = 0): Values {
     set('peersync_peer_up', dialect !== undefined && queue?.circuit.state === 'closed');
     for (const state of CIRCUIT_STATES) set('peersync_circuit_state', state === circuit, { state });
     set('peersync_paused', queue?.paused !== undefined);
-    set('peersync_peer_asked_to_wait', (queue?.pausedUntil ?? 0) > now);
+    set('peersync_peer_asked_to_wait', (queue?.retryAfterUntil ?? 0) > now);
     set('peersync_pushes_total', requests.push);
     set('peersync_push_bytes_total', pushedBytes);
     set('peersync_lookups_total', requests.peerdoc);

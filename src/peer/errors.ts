@@ -1,41 +1,76 @@
-import { EXIT, type ExitCode, PeersyncError } from '../lib/errors.js';
+import { type ErrorTable, EXIT, tableError } from '../lib/errors.js';
 
-/** The error codes of the peer client, each with its hint. */
-const HINTS = {
-  PEER_UNREACHABLE:
-    'Check that the peer is running and that peer.url (and peer.tls.ca for a private certificate) is right.',
-  PEER_TIMEOUT: 'The peer is slow or hangs; if it is only slow, raise peer.timeouts.',
-  PEER_AUTH:
-    'Check peer.auth: the user name, and the password that it names; pages that end in _p need the administrator.',
-  PEER_AUTH_WEAK: 'Use https, or Digest on the peer.',
-  PEER_BUSY: 'The peer asked for fewer requests; lower push.requestsPerSecond if it goes on.',
-  PEER_REFUSED: 'The peer does not take this request; check peer.url and what the peer says.',
-  PEER_TOO_LARGE: 'Lower push.maxBytes or push.maxItems, or raise the limit of the peer.',
-  PEER_FAILED: 'The peer failed inside; its own log says more.',
-  PEER_ANSWER:
-    'Check that peer.url is the base URL of a search peer and that peer.dialect fits it; what broke off may come whole the next time.',
-  PEER_ANSWER_TOO_LARGE: 'Raise peer.maxAnswer if answers of this size are expected.',
-  PEER_NOT_DONE:
-    'The peer took the request without an error but does not show its effect; look at its own log, then ask again.',
-  PEER_KEY: 'Choose a shorter key: letters outside ASCII take two bytes or more.',
-  PEER_NAME:
-    'A name is the path of a file below that address, such as lists/a.txt: no part of it is empty, "." or "..".',
-  PEER_SOURCE:
-    'The text could not be read, or changed while it was sent; it can be sent again once it is at rest.',
-  PEER_ABORTED: 'The request was called off; nothing needs to be done.',
-} as const;
+/** `{what}` is the failure, and the beginning of the answer. */
+const MESSAGE = '{url} {what}';
 
-export type PeerErrorCode = keyof typeof HINTS;
+const ERRORS = {
+  PEER_UNREACHABLE: {
+    message: MESSAGE,
+    hint: 'Check that the peer is running and that peer.url (and peer.tls.ca for a private certificate) is right.',
+    exitCode: EXIT.unreachable,
+  },
+  PEER_TIMEOUT: {
+    message: MESSAGE,
+    hint: 'The peer is slow or hangs; if it is only slow, raise peer.timeouts.',
+    exitCode: EXIT.unreachable,
+  },
+  PEER_AUTH: {
+    message: MESSAGE,
+    hint: 'Check peer.auth: the user name, and the password that it names; pages that end in _p need the administrator.',
+  },
+  PEER_AUTH_WEAK: {
+    message: MESSAGE,
+    hint: 'Use https, or Digest on the peer.',
+  },
+  PEER_BUSY: {
+    message: MESSAGE,
+    hint: 'The peer asked for fewer requests; lower push.requestsPerSecond if it goes on.',
+  },
+  PEER_REFUSED: {
+    message: MESSAGE,
+    hint: 'The peer does not take this request; check peer.url and what the peer says.',
+  },
+  PEER_TOO_LARGE: {
+    message: MESSAGE,
+    hint: 'Lower push.maxBytes or push.maxItems, or raise the limit of the peer.',
+  },
+  PEER_FAILED: {
+    message: MESSAGE,
+    hint: 'The peer failed inside; its own log says more.',
+  },
+  PEER_ANSWER: {
+    message: MESSAGE,
+    hint: 'Check that peer.url is the base URL of a search peer and that peer.dialect fits it; what broke off may come whole the next time.',
+  },
+  PEER_ANSWER_TOO_LARGE: {
+    message: MESSAGE,
+    hint: 'Raise peer.maxAnswer if answers of this size are expected.',
+  },
+  PEER_NOT_DONE: {
+    message: MESSAGE,
+    hint: 'The peer took the request without an error but does not show its effect; look at its own log, then ask again.',
+  },
+  PEER_KEY: {
+    message: MESSAGE,
+    hint: 'Choose a shorter key: letters outside ASCII take two bytes or more.',
+    exitCode: EXIT.usage,
+  },
+  PEER_NAME: {
+    message: MESSAGE,
+    hint: 'A name is the path of a file below that address, such as lists/a.txt: no part of it is empty, "." or "..".',
+    exitCode: EXIT.usage,
+  },
+  PEER_SOURCE: {
+    message: MESSAGE,
+    hint: 'The text could not be read, or changed while it was sent; it can be sent again once it is at rest.',
+  },
+  PEER_ABORTED: {
+    message: MESSAGE,
+    hint: 'The request was called off; nothing needs to be done.',
+  },
+} as const satisfies ErrorTable;
 
-/**
- * The exit code of a command that ends with an error of this code. Other codes exit as a failure.
- */
-const EXIT_CODES: { readonly [code in PeerErrorCode]?: ExitCode } = {
-  PEER_UNREACHABLE: EXIT.unreachable,
-  PEER_TIMEOUT: EXIT.unreachable,
-  PEER_KEY: EXIT.usage,
-  PEER_NAME: EXIT.usage,
-};
+export type PeerErrorCode = keyof typeof ERRORS;
 
 /**
  * Whether the peer received the body of the request.
@@ -63,10 +98,9 @@ export interface PeerErrorParts {
 }
 
 /** A request to the peer that did not end with a usable answer. Never holds a secret. */
-export class PeerError extends PeersyncError {
-  declare readonly code: PeerErrorCode;
+export class PeerError extends tableError(ERRORS) {
   /** The HTTP status of the answer, if one arrived. */
-  readonly status: number | undefined;
+  override readonly status: number | undefined;
   /** The beginning of the answer, printable, at most about 200 characters. */
   readonly firstBytes: string | undefined;
   readonly delivered: Delivered;
@@ -76,37 +110,26 @@ export class PeerError extends PeersyncError {
   readonly item: number | undefined;
 
   constructor(code: PeerErrorCode, parts: PeerErrorParts) {
-    const {
-      what,
-      answer,
-      status,
-      delivered,
-      retryAfterMs,
-      item,
-      hint = HINTS[code],
-      cause,
-    } = parts;
-    const url = new URL(parts.url);
-    url.username = '';
-    url.password = '';
+    const { answer, cause, delivered, hint, item, retryAfterMs, status } = parts;
+    const { href } = withoutCredentials(parts.url);
     const firstBytes = (answer && printable(answer)) || undefined;
-    const details = { url: url.href, status, delivered, retryAfterMs, item, firstBytes };
-    super({
-      code,
-      message: `${url.href} ${what}${answer ? shown(answer) : ''}`,
-      hint,
-      exitCode: EXIT_CODES[code] ?? EXIT.failure,
-      details: Object.fromEntries(
-        Object.entries(details).filter(([, value]) => value !== undefined),
-      ),
-      ...(cause === undefined ? {} : { cause }),
-    });
+    const details = { url: href, status, delivered, retryAfterMs, item, firstBytes };
+    const known = Object.entries(details).filter(([, value]) => value !== undefined);
+    const what = `${parts.what}${answer ? shown(answer) : ''}`;
+    super(code, { url: href, what }, { cause, hint, details: Object.fromEntries(known) });
     this.status = status;
     this.firstBytes = firstBytes;
     this.delivered = delivered;
     this.retryAfterMs = retryAfterMs;
     this.item = item;
   }
+}
+
+function withoutCredentials(text: string): URL {
+  const url = new URL(text);
+  url.username = '';
+  url.password = '';
+  return url;
 }
 
 const SHOWN_CHARACTERS = 200;

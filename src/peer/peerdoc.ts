@@ -1,3 +1,4 @@
+import { decodedPart } from '../lib/text.js';
 import { type HttpAnswer, isSuccess, unusable } from './answer.js';
 import {
   type AnswerRecord,
@@ -7,7 +8,7 @@ import {
   fieldValues,
   readAnswer,
 } from './records.js';
-import { isSameUrl, unescaped } from './url.js';
+import { isSameUrl } from './url.js';
 
 /** Names a document by its URL, or by a hash that the peer showed earlier. */
 export type PeerdocQuery = { readonly url: string } | { readonly urlhash: string };
@@ -309,7 +310,7 @@ function isWithoutText({ words }: Peerdoc, sent: SentVersion): boolean {
 /** Returns the most words that a peer finds in a URL. YaCy also splits `camelCase` and `b6`. */
 function maxWordsOfUrl(url: string): number {
   let words = 0;
-  for (const [run] of unescaped(url).matchAll(/[\p{L}\p{N}]+/gu)) {
+  for (const [run] of decodedPart(url).matchAll(/[\p{L}\p{N}]+/gu)) {
     const parts =
       run.match(/\p{N}+|\p{Lu}*[^\p{N}\p{Lu}]*/gu)?.filter((part) => part !== '').length ?? 1;
     words += parts > 1 ? parts + 1 : 1;

@@ -1,4 +1,4 @@
-import { parseUrl } from '../lib/text.js';
+import { decodedPart, parseUrl } from '../lib/text.js';
 import {
   decoded,
   readable,
@@ -11,7 +11,6 @@ import { PeerError } from './errors.js';
 import type { Http } from './http.js';
 import { parseHtml, within } from './markup.js';
 import { allRecords, fieldValue, fieldValues, readAnswer } from './records.js';
-import { unescaped } from './url.js';
 
 /** Names a shared object, and its group if the peer has groups. */
 export interface ShareQuery {
@@ -182,7 +181,7 @@ function nameIn(href: string, url: string, path: string): string | undefined {
   const pathname = parseUrl(href, url)?.pathname ?? '';
   const [, parent = '', escaped = ''] = /^(.*\/)([^/]+\/?)$/.exec(pathname) ?? [];
   // Behind a proxy, the links may lack the prefix that the proxy adds.
-  const isHere = [new URL(url).pathname, path].map(unescaped).includes(unescaped(parent));
-  const name = unescaped(escaped);
+  const isHere = [new URL(url).pathname, path].map(decodedPart).includes(decodedPart(parent));
+  const name = decodedPart(escaped);
   return isHere && /^(?!\.{1,2}\/?$)[^/\\\0]+\/?$/.test(name) ? name : undefined;
 }

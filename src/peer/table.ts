@@ -196,7 +196,7 @@ async function* pieces(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
 }
 
 /** Removes the NULs with which YaCy pads keys of a fixed width. No other key ends with NUL. */
-function keyOf(text: string): string {
+function unpaddedKey(text: string): string {
   let end = text.length;
   while (text.charCodeAt(end - 1) === 0) end -= 1;
   if (end === 0) throw new Unreadable('shows a row without its key');
@@ -304,7 +304,7 @@ function rowOf(json: unknown): TableRow {
     if (typeof value !== 'string') throw new Unreadable('gave a cell in JSON that is no text');
     row.set(column.toWellFormed(), value.toWellFormed());
   }
-  return { pk: keyOf(pk.toWellFormed()), cells: row };
+  return { pk: unpaddedKey(pk.toWellFormed()), cells: row };
 }
 
 function parse(text: string): unknown {
@@ -371,7 +371,7 @@ class XmlTable implements TableParser {
         cells.set(decodeEntities(cell[1] ?? ''), decodeEntities(cell[2] ?? ''));
       if (next(XML_ROW_END) === undefined)
         throw new Unreadable('shows a row with something else than cells in it');
-      this.rows.push({ pk: keyOf(isRaw ? pk : decodeEntities(pk)), cells });
+      this.rows.push({ pk: unpaddedKey(isRaw ? pk : decodeEntities(pk)), cells });
     }
   }
 

@@ -24,12 +24,3 @@ function escapedOnce(part: string): string {
     return part.replace(/%[0-9a-f]{2}/gi, (code) => code.toUpperCase());
   }
 }
-
-/** Decodes the escapes in part of a URL. Returns it unchanged if they are no UTF-8. */
-export function unescaped(part: string): string {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return part;
-  }
-}

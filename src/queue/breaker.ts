@@ -145,7 +145,7 @@ export class Breaker {
   }
 
   /** End of the wait that the peer asked for; in the past if it asked for none. */
-  get pausedUntil(): number {
+  get retryAfterUntil(): number {
     return this.#outage?.kind === 'busy' ? this.#outage.probeAt : Number.NEGATIVE_INFINITY;
   }
 

@@ -47,7 +47,7 @@ export interface LaneStatus {
 export interface QueueStatus {
   readonly circuit: CircuitStatus;
   /** The peer asked to wait: only `interactive` requests start before this time. */
-  readonly pausedUntil?: number | undefined;
+  readonly retryAfterUntil?: number | undefined;
   /**
    * A person paused the work: only `interactive` requests start until the pause ends or is resumed.
    */
@@ -267,10 +267,10 @@ export class RequestQueue {
   status(): QueueStatus {
     const now = this.#options.clock.now();
     const { confirm, push } = this.#lanes;
-    const { pausedUntil } = this.#breaker;
+    const { retryAfterUntil } = this.#breaker;
     return {
       circuit: this.#breaker.status(now),
-      pausedUntil: pausedUntil > now ? pausedUntil : undefined,
+      retryAfterUntil: retryAfterUntil > now ? retryAfterUntil : undefined,
       paused: this.#paused,
       concurrency: {
         running: confirm.running.size + push.running.size,

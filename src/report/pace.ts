@@ -37,9 +37,9 @@ export function paceOf(facts: PaceFacts, now: number): Pace | undefined {
 /** Returns whether no file can move now: the peer is away or asked to wait, or a person paused. */
 export function isHeldUp(queue: QueueStatus | undefined, now: number): boolean {
   if (queue === undefined) return true;
-  const { circuit, paused, pausedUntil = 0 } = queue;
+  const { circuit, paused, retryAfterUntil = 0 } = queue;
   const isAway = circuit.held.includes('push') || circuit.held.includes('confirm');
-  return paused !== undefined || pausedUntil > now || isAway;
+  return paused !== undefined || retryAfterUntil > now || isAway;
 }
 
 /** Less is over before it is read, in ms. */

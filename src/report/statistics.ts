@@ -6,14 +6,8 @@ import type { Logger } from '../lib/logger.js';
 import { Rate } from '../lib/rate.js';
 import { numberText } from '../lib/text.js';
 import { durationText } from '../lib/units.js';
-import {
-  beginningOf,
-  type Entry,
-  type Failure,
-  type Item,
-  isAcceptedWithoutPush,
-  isItem,
-} from '../state/entry.js';
+import { type Entry, type Failure, type Item, isItem } from '../state/entry.js';
+import { beginningOf, isAcceptedWithoutPush } from '../state/history.js';
 import { sinceOf } from '../state/line.js';
 import type { State } from '../state/state.js';
 

@@ -142,7 +142,7 @@ export function statusSentence(status: StatusReport): string {
   const named = conditions.filter(({ code }) => code !== 'QUARANTINE' && code !== 'PAUSED');
   const more = named.length - MAX_IN_SENTENCE;
   const end = paused?.until === undefined ? '' : ` until ${text(paused.until)}`;
-  const asked = peer.queue?.pausedUntil;
+  const asked = peer.queue?.retryAfterUntil;
   const all = [
     counts.filter(Boolean).join(', '),
     paused !== undefined && `paused since ${text(paused.since)}${end}`,

@@ -12,14 +12,13 @@ import {
   type GoneItem,
   type HistoryEntry,
   hasContent,
-  isAcceptedWithoutPush,
   isExcluded,
   isItem,
   keptOutFor,
-  renameOf,
   type Sent,
   type SkippedFile,
 } from '../state/entry.js';
+import { isAcceptedWithoutPush, renameOf } from '../state/history.js';
 import type { StateView } from '../state/state.js';
 import { isToBeRemoved, removesDocuments } from '../watch/deletion-candidates.js';
 import { isAbsence, look } from '../watch/lister.js';
@@ -38,14 +37,17 @@ export interface WhyReport {
   readonly file: string;
   readonly folder?: string;
   readonly path?: string;
-  /** The status of the file, or `ignored`, `unknown` or `outside`. */
+  /**
+   * The status of the file. Without a record it is `ignored` if a path rule excludes it or it is no
+   * regular file, `unknown` if not, and `outside` if no folder has the path.
+   */
   readonly status: Entry['status'] | 'ignored' | 'unknown' | 'outside';
   /**
    * Set where it is no regular file, `absent` where nothing is there and nothing is known of it,
    * and `mirrored` below the mirror root.
    */
   readonly kind?: NoFile | 'absent' | 'mirrored';
-  /** Which rule takes the file or keeps it out. */
+  /** The rule that takes, excludes or skips the file. */
   readonly rule: string;
   readonly since?: number;
   readonly url?: string | undefined;
@@ -130,7 +132,7 @@ export async function explain(
     const { next, failure } = report;
     return {
       ...report,
-      rule: (decision.take ? contentRule(entry, folder.name) : undefined) ?? rule,
+      rule: (decision.take ? skippingRule(entry, folder.name) : undefined) ?? rule,
       next: withFile(next, absolute),
       failure: failure && { ...failure, hint: withFile(failure.hint, absolute) },
     };
@@ -163,8 +165,8 @@ export async function explain(
   return { ...unknown, ...(onDisk === 'absent' && { kind: onDisk }), url, collection, next };
 }
 
-/** The rules that skip files by their content, by the code of the failure. */
-const CONTENT_RULES: Readonly<Record<string, (folder: string) => string>> = {
+/** The rules that skip files, by the code of the failure. */
+const SKIPPING_RULES: Readonly<Record<string, (folder: string) => string>> = {
   EMPTY: (folder) => `Folder ${quoted(folder)} takes its name; empty files are skipped.`,
   TOO_LARGE: (folder) => `maxFileSize of folder ${quoted(folder)} keeps it out.`,
   PRIVATE_KEY: (folder) => `ignoreDefaults of folder ${quoted(folder)} keeps private keys out.`,
@@ -174,12 +176,12 @@ const CONTENT_RULES: Readonly<Record<string, (folder: string) => string>> = {
     `Folder ${quoted(folder)} takes its name; files without a word are skipped.`,
 };
 
-/** The rule that keeps the content of a file out; undefined where none does. */
-function contentRule(entry: Entry, folder: string): string | undefined {
+/** Returns the rule that skips a file that path rules take; undefined if none does. */
+function skippingRule(entry: Entry, folder: string): string | undefined {
   const failure = keptOutFor(entry);
   if (failure === undefined || failure.code === EXCLUDED) return undefined;
   return (
-    CONTENT_RULES[failure.code]?.(folder) ??
+    SKIPPING_RULES[failure.code]?.(folder) ??
     `Its content keeps it out: ${sentence(failure.message)}`
   );
 }
@@ -389,7 +391,7 @@ function waitingForPeer(
   { client, queue }: Live['parts'],
   lane: 'push' | 'confirm' | 'removal',
 ): Next | undefined {
-  const { circuit, paused, pausedUntil } = queue.status();
+  const { circuit, paused, retryAfterUntil } = queue.status();
   if (paused !== undefined)
     return say('It waits, for peersync is paused: `peersync resume` lets it go on.', paused.until);
   const { reason, held, nextProbeAt } = circuit;
@@ -398,8 +400,8 @@ function waitingForPeer(
     const next = `It waits for the peer, which ${PEER_FAILURE_WORDS[reason.kind]}: ${sentence(reason.message)}`;
     return say(nextProbeAt === undefined ? `${next} It is tried again now.` : next, nextProbeAt);
   }
-  if (pausedUntil === undefined) return undefined;
-  return say('It waits, for the peer asked to be left alone for a while.', pausedUntil);
+  if (retryAfterUntil === undefined) return undefined;
+  return say('It waits, for the peer asked to be left alone for a while.', retryAfterUntil);
 }
 
 async function lookAt(path: string, followSymlinks: boolean): Promise<OnDisk> {

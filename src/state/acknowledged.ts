@@ -4,7 +4,7 @@ import { crc32 } from 'node:zlib';
 import { systemCode } from '../lib/errors.js';
 import type { OpenFile } from './directory.js';
 
-/** How much of the newest journal was known to be on disk at the last acknowledged write. */
+/** The part of the newest journal that was known to be on disk at the last acknowledged write. */
 export interface Acknowledged {
   readonly generation: number;
   /** In bytes from the start of that journal. */

@@ -2,7 +2,7 @@ import { directoryOf, joinPath } from '../lib/file.js';
 import { nextTurn, Pace, SLICE_ITEMS } from '../lib/slices.js';
 import type { Entries } from './entries.js';
 import { type Counts, EntriesReader, type PlacedLine, zeroCounts } from './entries-reader.js';
-import type { Entry, ItemKey } from './entry.js';
+import { type Entry, type ItemKey, recordKey } from './entry.js';
 import { decode, statusOf, type UrlBases } from './line.js';
 
 /** Called for each change of a record that has reached the disk. Must not throw. */
@@ -28,7 +28,7 @@ export class Changes {
     return this.#waiting.size + this.#writing.size;
   }
 
-  /** @param key `folder\0path` for a record, or the name of a small value */
+  /** @param key `recordKey` of a record, or the name of a small value */
   add(key: string, onDisk?: string): void {
     if (!this.#waiting.has(key)) this.#waiting.set(key, onDisk);
   }
@@ -117,7 +117,7 @@ export class CommittedEntries extends EntriesReader {
     before: string | undefined,
     after: string | undefined,
   ): void {
-    this.changes.add(keyOf(folder, path), before);
+    this.changes.add(recordKey(folder, path), before);
     this.#count(folder, before, after, 1);
   }
 
@@ -152,7 +152,7 @@ export class CommittedEntries extends EntriesReader {
   }
 
   line(folder: string, path: string): string | undefined {
-    const key = keyOf(folder, path);
+    const key = recordKey(folder, path);
     return this.changes.has(key) ? this.changes.onDisk(key) : this.inMemory.line(folder, path);
   }
 
@@ -160,7 +160,8 @@ export class CommittedEntries extends EntriesReader {
     // First, so that a reader that continues after one of them skips nothing.
     yield* this.#linesOnDiskOnly(folder, directory);
     for (const placed of this.inMemory.lines(folder, directory)) {
-      const key = this.changes.size === 0 ? '' : keyOf(placed[0], joinPath(placed[1], placed[2]));
+      const key =
+        this.changes.size === 0 ? '' : recordKey(placed[0], joinPath(placed[1], placed[2]));
       if (!this.changes.has(key)) yield placed;
       else {
         const line = this.changes.onDisk(key);
@@ -171,7 +172,7 @@ export class CommittedEntries extends EntriesReader {
 
   *linesIn(folder: string, directory: string): Iterable<readonly [name: string, line: string]> {
     for (const [name, inMemory] of this.inMemory.linesIn(folder, directory)) {
-      const key = this.changes.size === 0 ? '' : keyOf(folder, joinPath(directory, name));
+      const key = this.changes.size === 0 ? '' : recordKey(folder, joinPath(directory, name));
       const line = this.changes.has(key) ? this.changes.onDisk(key) : inMemory;
       if (line !== undefined) yield [name, line];
     }
@@ -210,7 +211,7 @@ export class CommittedEntries extends EntriesReader {
 
   *quarantinedPlaces(): Iterable<ItemKey> {
     for (const place of this.inMemory.quarantinedPlaces())
-      if (!this.changes.has(keyOf(place.folder, place.path))) yield place;
+      if (!this.changes.has(recordKey(place.folder, place.path))) yield place;
     for (const key of this.changes.keys()) {
       const line = this.changes.onDisk(key);
       const [folder = '', path = ''] = key.split('\0');
@@ -240,8 +241,4 @@ export class CommittedEntries extends EntriesReader {
     if (before !== undefined) ahead[statusOf(before)] -= by;
     if (after !== undefined) ahead[statusOf(after)] += by;
   }
-}
-
-function keyOf(folder: string, path: string): string {
-  return `${folder}\0${path}`;
 }

@@ -4,7 +4,7 @@ import { pathBelow } from '../lib/text.js';
 import { type Entry, type ItemKey, isLiveAt, type QuarantinedItem } from './entry.js';
 import { decode, statusOf, type UrlBases } from './line.js';
 
-/** How many records have each status. */
+/** The number of records by status. */
 export type Counts = Readonly<Record<Entry['status'], number>>;
 
 /** Selects records; all of them if nothing is given. */

@@ -25,7 +25,7 @@ interface Directory {
   directories?: Set<string>;
 }
 
-/** How much a record grows until it is confirmed, in bytes, by status. */
+/** Growth of a record until it is confirmed, in bytes, by status. */
 const GROWTH_BYTES: Partial<Record<Entry['status'], number>> = { pending: 48, accepted: 28 };
 /**
  * The only copy of the records in memory: a line each, by folder, directory and name. A confirmed

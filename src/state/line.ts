@@ -1,89 +1,27 @@
-import { ENCODINGS, type FileStat } from '../lib/file.js';
+import { ENCODINGS } from '../lib/file.js';
 import { encodePath } from '../lib/text.js';
+import { type Entry, type HistoryEntry, hasContent, type Sent } from './entry.js';
 import {
-  BEGINNINGS,
-  type Entry,
-  type Evidence,
-  type Failure,
-  type HistoryEntry,
-  hasContent,
-  type Sent,
-} from './entry.js';
-
-/**
- * A record as one line of text, the same in memory and on disk: a JSON array of positions. It
- * leaves out the folder and the path, and every value that follows from another one.
- *
- * The status is near the beginning, so that it can be read without parsing. Times are relative to
- * `since`. `null` stands for a value that is absent or follows from another; trailing ones are
- * dropped.
- */
-type Row = readonly [
-  size: number,
-  mtimeMs: number,
-  /** `''` if it equals mtimeMs. */
-  ctimeMs: number | '',
-  ino: number,
-  /** A letter of STATUS_LETTERS. For an item, the number of its URL base follows. */
-  status: string,
-  since: number,
-  history: HistoryRow,
-  sha256?: string | null,
-  encoding?: number | null,
-  sent?: SentRow | null,
-  /** The evidence of a confirmed item, or the schedule of a pending item or of a removal. */
-  detail?: EvidenceRow | WaitRow | RemovalRow | null,
-  /** Present only if the URL is not the base followed by the path. */
-  url?: string | null,
-  attempts?: number | null,
-  failure?: FailureRow | null,
-];
-type SentRow = readonly [
-  at: number,
-  peerAt?: number | null,
-  size?: number | null,
-  /** True if it is the mtime of the file, in whole seconds. */
-  lastModified?: number | true | null,
-  words?: number | null,
-  digest?: string | null,
-  sha256?: string | null,
-  url?: string | null,
-  collection?: string | null,
-  reader?: string | null,
-  found?: number | null,
-  isUncertain?: 1 | null,
-];
-/** A number in `shown` is a date, relative to `since`. */
-type EvidenceRow = readonly [kind: number, at: number, shown?: string | number | null];
-type WaitRow = readonly [notBefore?: number | null, inFlight?: SentRow | null];
-type RemovalRow = readonly [
-  notBefore?: number | null,
-  requestedAt?: number | null,
-  keptOut?: FailureRow | null,
-];
-type FailureRow = readonly [code: string, message: string, hint: string];
-/**
- * Status, time and note of each change. If the last change is the current status, only its note.
- */
-type HistoryRow = readonly (number | string)[];
-
-// Entries of these lists keep their order: the state on disk stores positions in them.
-const STATUSES = [
-  'pending',
-  'accepted',
-  'confirmed',
-  'quarantined',
-  'gone',
-  'skipped',
-  'removing',
-  'removed',
-] as const;
-const STATUS_LETTERS = 'pacqgord';
-const EVIDENCE_KINDS = ['digest', 'lastModified', 'loadDate', 'size', 'present'] as const;
-const NOTES: readonly (string | undefined)[] = Object.values(BEGINNINGS);
-/** Stands for the note that follows from the evidence. */
-const EVIDENCE_NOTE = -2;
-const NO_NOTE = -1;
+  EVIDENCE_KINDS,
+  EVIDENCE_NOTE,
+  type EvidenceRow,
+  evidenceNote,
+  expectedShown,
+  failureOf,
+  failureRow,
+  type HistoryRow,
+  NO_NOTE,
+  NOTES,
+  packHash,
+  type RemovalRow,
+  type Row,
+  type SentRow,
+  STATUS_LETTERS,
+  STATUSES,
+  unpackHash,
+  type WaitRow,
+  wholeSeconds,
+} from './line-layout.js';
 
 /**
  * The destination that many documents share: the part of their URLs before the path of the file,
@@ -128,14 +66,14 @@ export function sinceOf(line: string): number {
 
 /** Whether the line is of a skipped file that the peer was never sent. */
 export function isSkippedUnsent(line: string): boolean {
-  return statusOf(line) === 'skipped' && line.includes(UNSENT_BEFORE_TROUBLE);
+  return statusOf(line) === 'skipped' && line.includes(UNSENT_BEFORE_FAILURE);
 }
 
 /**
- * Text between the history and the trouble of a skipped file that was never sent. It cannot occur
+ * Text between the history and the failure of a skipped file that was never sent. It cannot occur
  * within a string, where the quote is escaped.
  */
-const UNSENT_BEFORE_TROUBLE = ',null,null,null,null,null,null,["';
+const UNSENT_BEFORE_FAILURE = ',null,null,null,null,null,null,["';
 
 function codeAt(line: string): number {
   let comma = -1;
@@ -200,11 +138,6 @@ function historyRow(entry: Entry): HistoryRow {
   return row;
 }
 
-/** Returns the note of a confirmation in the history; see `confirmed`. */
-function evidenceNote({ kind, shown }: Evidence): string {
-  return `${kind} ${shown}`.slice(0, 300);
-}
-
 function sentRow(sent: Sent, { version, since, ...rest }: Entry) {
   const { at, peerAt, size, lastModified, words, digest, sha256, url, collection, extracted } =
     sent;
@@ -223,10 +156,6 @@ function sentRow(sent: Sent, { version, since, ...rest }: Entry) {
     extracted?.words,
     sent.isUncertain && 1,
   ]);
-}
-
-function wholeSeconds({ mtimeMs }: FileStat): number {
-  return Math.floor(mtimeMs / 1000) * 1000 + 0;
 }
 
 function detailRow(entry: Entry): readonly unknown[] | undefined {
@@ -252,14 +181,6 @@ function detailRow(entry: Entry): readonly unknown[] | undefined {
   ]);
 }
 
-function failureRow({ code, message, hint }: Failure): FailureRow {
-  return [code, message, hint];
-}
-
-function failureOf([code, message, hint]: FailureRow): Failure {
-  return { code, message, hint };
-}
-
 /**
  * Returns a date in the format of `toISOString` as a number relative to `since`, and any other text
  * unchanged.
@@ -267,27 +188,6 @@ function failureOf([code, message, hint]: FailureRow): Failure {
 function packDate(shown: string, since: number): string | number {
   const date = Date.parse(shown);
   return !Number.isNaN(date) && new Date(date).toISOString() === shown ? date - since : shown;
-}
-
-/**
- * Returns the value that a peer with this version usually shows, for the kinds whose value is no
- * date.
- */
-function expectedShown(kind: Evidence['kind'], sent: Sent): string {
-  if (kind === 'size') return `${sent.size} bytes`;
-  return kind === 'present' ? sent.url : `sha256 ${sent.digest}`;
-}
-
-/** Shortens a hash from 64 to 43 characters. Any other text is kept, after a `#`. */
-function packHash(hash: string): string {
-  const bytes = Buffer.from(hash, 'hex');
-  return hash.length === 64 && bytes.length === 32 ? bytes.toString('base64url') : `#${hash}`;
-}
-
-function unpackHash(packed: string): string {
-  return packed.startsWith('#')
-    ? packed.slice(1)
-    : Buffer.from(packed, 'base64url').toString('hex');
 }
 
 /** A record under construction. */

@@ -1,5 +1,5 @@
 import { joinPath } from '../lib/file.js';
-import { nextTurn } from '../lib/slices.js';
+import { nextTurn, Pace } from '../lib/slices.js';
 import { counted } from '../lib/text.js';
 import { type Acknowledged, readAcknowledged } from './acknowledged.js';
 import { listStateFiles, type OpenFile, pathOf, StateError, stateError } from './directory.js';
@@ -7,6 +7,9 @@ import { type LinesFound, readLines } from './framed-lines.js';
 import { baseOf } from './line.js';
 import { applyLine } from './rows.js';
 import { StateData } from './state-data.js';
+
+/** The number of records whose URL base is checked without a pause. */
+const LINES_PER_SLICE = 5_000;
 
 /** The files that make up the state, and their sizes in bytes. */
 export interface StateSizes {
@@ -171,11 +174,10 @@ class Loading {
 
 /** Deletes the records whose URL base is missing; returns the count. */
 async function dropRecordsWithoutBase({ entries }: StateData): Promise<number> {
-  let seen = 0;
+  const pace = new Pace(LINES_PER_SLICE);
   let dropped = 0;
   for (const [folder, directory, name, line] of entries.lines()) {
-    seen += 1;
-    if (seen % 5_000 === 0) await nextTurn();
+    if (pace.step()) await nextTurn();
     const base = baseOf(line);
     if (Number.isNaN(base) || entries.bases[base] !== undefined) continue;
     // The number is not reused: the journal has lines with it until the next snapshot.

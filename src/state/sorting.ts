@@ -150,11 +150,12 @@ async function merge(
 ): Promise<void> {
   const middle = Math.min(start + width, from.length);
   const end = Math.min(start + 2 * width, from.length);
+  const pace = new Pace(RUN);
   let left = start;
   let right = middle;
   for (let at = start; at < end; at += 1) {
     const isLeft = right >= end || (left < middle && (from[left] ?? '') <= (from[right] ?? ''));
     to[at] = from[isLeft ? left++ : right++] ?? '';
-    if ((at - start) % RUN === RUN - 1) await nextTurn();
+    if (pace.step()) await nextTurn();
   }
 }

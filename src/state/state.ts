@@ -138,7 +138,8 @@ export class State extends StateView<EntriesView> {
   }
 
   /**
-   * Figures for `status` and the metrics. `unsaved` counts the changes that are not on disk yet.
+   * Returns figures for the metrics. `unsaved` counts the changes that are not on disk yet: the
+   * committer of `watch` and the housekeeping of the daemon commit while there are any.
    */
   figures() {
     const { committed, changes, failure } = this.data;

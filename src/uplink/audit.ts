@@ -1,13 +1,14 @@
 import { PeersyncError } from '../lib/errors.js';
 import { counted } from '../lib/text.js';
 import type { Entry } from '../state/entry.js';
+import type { Deps } from './deps.js';
 import {
   REPAIR_AUDIT_META,
   type RepairAudit,
   type RepairAuditProgress,
   repairAuditProgress,
 } from './repair-audit.js';
-import { isVerifiable, VERIFIABLE, type Verifiable, type VerifyDeps, verify } from './verify.js';
+import { isVerifiable, VERIFIABLE, type Verifiable, verify } from './verify.js';
 
 /** Number of rounds in `everyMs`; a round lasts an hour at most. */
 const ROUNDS = 100;
@@ -40,12 +41,12 @@ const PART_AGAIN_MS = 5_000;
  * as well; the state keeps how many are done.
  */
 export class Audit {
-  readonly #deps: VerifyDeps;
+  readonly #deps: Deps;
   #stopping = new AbortController();
   #loop: Promise<void> = Promise.resolve();
   #checkedInPart = 0;
 
-  constructor(deps: VerifyDeps) {
+  constructor(deps: Deps) {
     this.#deps = deps;
   }
 

@@ -16,6 +16,10 @@ export function laneOf({ version }: PendingItem): PushLane {
   return version.encoding === 'document' ? 'document' : 'text';
 }
 
+export function isDocument(item: PendingItem): boolean {
+  return laneOf(item) === 'document';
+}
+
 /**
  * The queue of pending items to push, by lane, the earliest first. It stores keys only: the item is
  * read from the state when its turn comes, and keys of items that are not pending any more are
@@ -195,7 +199,7 @@ export class Backlog {
   }
 
   #isPresent(folder: string): boolean {
-    return this.#deps.folderState(folder) === 'there';
+    return this.#deps.folders.stateOf(folder) === 'there';
   }
 
   async *#pending(lane: PushLane): AsyncGenerator<Iterable<Entry>> {

@@ -6,11 +6,35 @@ import { type Failure, isAwayStatus, type PendingItem, type Sent } from '../stat
 import type { UplinkDeps } from './deps.js';
 import type { Packed } from './documents.js';
 
+/** Assumed maximum difference between our clock and the peer's, in ms. */
+const MAX_CLOCK_SKEW_MS = 60_000;
+
 /** An item with the content to send. */
 export interface PreparedDocument {
   readonly item: PendingItem;
   readonly content: Extract<Packed, { kind: 'content' }>;
   readonly sent: Sent;
+}
+
+/**
+ * Completes the record of a push with its time by both clocks. Adds the last modification, in whole
+ * seconds, if the peer will keep it: peers replace a date in the future by their own time, and a
+ * date before 1970 by 1970 (measured with YaCy 1.92).
+ */
+export function dated(
+  { item, content, sent }: PreparedDocument,
+  at: number,
+  peerAt?: number,
+): Sent {
+  const lastModified = Math.floor(item.version.mtimeMs / 1000) * 1000;
+  const isKept =
+    content.type !== '' && lastModified > 0 && lastModified <= (peerAt ?? at - MAX_CLOCK_SKEW_MS);
+  return {
+    ...sent,
+    at,
+    ...(peerAt === undefined ? {} : { peerAt }),
+    ...(isKept ? { lastModified } : {}),
+  };
 }
 
 /** The result for one item of a batch. */
@@ -25,7 +49,7 @@ export type PushResult =
   /** The request with this item alone failed. */
   | { readonly kind: 'failed'; readonly failure: Failure }
   /**
-   * The peer accepted nothing, for a reason that is not the item: prepare it again. With a trouble:
+   * The peer accepted nothing, for a reason that is not the item: prepare it again. With a failure:
    * push it when the peer is back.
    */
   | { readonly kind: 'returned'; readonly failure?: Failure }

@@ -6,7 +6,7 @@ import type { PeerClient } from '../peer/client.js';
 import type { Dialect, IsolationPolicy } from '../peer/dialects/dialect.js';
 import type { RequestQueue } from '../queue/request-queue.js';
 import type { ItemKey } from '../state/entries.js';
-import type { Entry, Item, PendingItem } from '../state/entry.js';
+import { type Entry, type Item, type PendingItem, recordKey } from '../state/entry.js';
 import type { State } from '../state/state.js';
 import type { ReadersFailure } from './document-processes.js';
 import type { Packers } from './documents.js';
@@ -34,36 +34,52 @@ export type FolderState = 'there' | 'missing';
 /** The part of the configuration that the uplink reads. The queue enforces the rates. */
 export type UplinkSettings = Pick<Config, 'push' | 'confirm'>;
 
-export interface UplinkDeps extends Packers {
-  readonly state: State;
-  readonly queue: Pick<RequestQueue, 'run' | 'ready' | 'hasRoom' | 'isBusy' | 'answeringForMs'>;
-  readonly peer: UplinkPeer;
-  readonly dialect: DialectSource;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly settings: UplinkSettings;
-  /**
-   * Returns the absolute path of an item's file. Undefined if the configuration has no file for
-   * that URL any more, or the file system of the file is not mounted.
-   */
-  readonly pathOf: (item: Pick<Item, 'folder' | 'path' | 'url'>) => string | undefined;
-  /**
-   * Returns the directory within which links of a folder are followed, as in `ReadOrder`; undefined
-   * if they are not followed.
-   */
-  readonly linksWithin: (folder: string) => string | undefined;
-  /**
-   * Whether the text of a folder's documents is sent even to a peer that accepts the documents
-   * themselves.
-   */
-  readonly extracts: (folder: string) => boolean;
-  /** Returns the reason why no document can be read at present. */
-  readonly readersFailure?: () => ReadersFailure | undefined;
+/** The folders of the configuration, and their files as the watcher sees them. */
+export interface Folders {
   /**
    * Returns the state of a folder's root; undefined if the configuration does not have the folder.
    * `Uplink.foldersChanged` must be called after each change.
    */
-  readonly folderState: (folder: string) => FolderState | undefined;
+  stateOf(folder: string): FolderState | undefined;
+  /**
+   * Returns the absolute path of an item's file. Undefined if the configuration has no file for
+   * that URL any more, or the file system of the file is not mounted.
+   */
+  pathOf(item: Pick<Item, 'folder' | 'path' | 'url'>): string | undefined;
+  /**
+   * Returns the directory within which links of a folder are followed, as in `ReadOrder`; undefined
+   * if they are not followed.
+   */
+  linksWithin(folder: string): string | undefined;
+  /**
+   * Whether the text of a folder's documents is sent even to a peer that accepts the documents
+   * themselves.
+   */
+  extracts(folder: string): boolean;
+  /** Has a file looked at again that is not in the expected version. */
+  recheck(item: ItemKey): void;
+}
+
+/** The thread and the processes that read files. */
+export interface Readers extends Packers {
+  /** The reason why no document can be read at present. */
+  readonly failure: ReadersFailure | undefined;
+}
+
+/** The parts that look-ups need: `verify` works with these alone. */
+export interface Deps {
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly state: State;
+  readonly queue: Pick<RequestQueue, 'run' | 'ready' | 'hasRoom' | 'isBusy' | 'answeringForMs'>;
+  readonly peer: UplinkPeer;
+  readonly dialect: DialectSource;
+  readonly settings: UplinkSettings;
+}
+
+export interface UplinkDeps extends Deps {
+  readonly folders: Folders;
+  readonly readers: Readers;
   /**
    * Maximum number of due pending items in memory, and of later ones; twice as many accepted items.
    * @default 10,000
@@ -71,21 +87,19 @@ export interface UplinkDeps extends Packers {
   readonly maxInMemory?: number;
   /** The peer again, if it is the embedded one: that answers many look-ups in one request. */
   readonly embeddedPeer?: Pick<PeerClient, 'peerdocs'> | undefined;
-  /** Has a file looked at again that is not in the expected version. */
-  readonly recheck: (place: ItemKey) => void;
 }
 
 export function itemKeyText({ folder, path }: ItemKey): string {
-  return `${folder}\0${path}`;
+  return recordKey(folder, path);
 }
 
 /** Returns how long after a push the peer may still take back what it shows, in ms. */
-export function holdMs({ settings, dialect }: Pick<UplinkDeps, 'settings' | 'dialect'>): number {
+export function holdMs({ settings, dialect }: Deps): number {
   return settings.confirm.hold ?? dialect.current?.holdMs ?? 0;
 }
 
 /** Returns how long a peer with a hold takes to index so many bytes, in ms. */
-export function indexingMs({ dialect }: Pick<UplinkDeps, 'dialect'>, bytes: number): number {
+export function indexingMs({ dialect }: Deps, bytes: number): number {
   return dialect.current?.indexingMs(bytes) ?? 0;
 }
 
@@ -115,9 +129,7 @@ export function maxDelayMs({ push }: UplinkSettings): number {
  * Returns how documents that the peer loses together are pushed again (see Isolation); undefined if
  * it loses none together.
  */
-export function isolationPolicy(
-  deps: Pick<UplinkDeps, 'settings' | 'dialect'>,
-): IsolationPolicy | undefined {
+export function isolationPolicy(deps: Deps): IsolationPolicy | undefined {
   return holdMs(deps) > 0 ? deps.dialect.current?.isolation : undefined;
 }
 

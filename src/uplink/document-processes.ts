@@ -12,7 +12,8 @@ import {
   type DocumentRequest,
   LIMIT_SIGNALS,
 } from './document-answer.js';
-import { type DocumentOrder, type Packed, STALE, unreadableDocument } from './documents.js';
+import { unreadableDocument } from './document-text.js';
+import { type DocumentOrder, type Packed, STALE } from './documents.js';
 
 /** Maximum processor time for one document, in ms. */
 const MAX_CPU_MS = 60_000;

@@ -1,120 +1,16 @@
 import { createHash, type Hash, hash } from 'node:crypto';
 import { basename } from 'node:path';
-import mime from 'mime';
-import { decoderOf, fromLatin1 } from '../content/encoding.js';
+import { pieces, readWhole } from '../content/file-reader.js';
 import { type ReadOrder, type Refusal, refusalFor } from '../content/open.js';
-import { pieces, readWhole } from '../content/reader.js';
-import { DocumentError, type Extract } from '../content/readers/reader.js';
-import { documentKind, HEAD_BYTES, signedType } from '../content/signatures.js';
-import { HtmlWords, NO_WORDS, PlainWords, type WordCounter } from '../content/words.js';
+import { documentKind, HEAD_BYTES } from '../content/signatures.js';
+import { NO_WORDS } from '../content/words.js';
 import type { Clock } from '../lib/clock.js';
 import type { Encoding } from '../lib/file.js';
-import { escapeText } from '../lib/markup.js';
-import { inTurn, type Rewriting, sequencesRewriting, withoutSequences } from '../lib/rewriting.js';
+import type { Rewriting } from '../lib/rewriting.js';
 import type { ContentRules } from '../peer/dialects/dialect.js';
-import { htmlRewriting, plainTextRewriting } from '../peer/dialects/yacy-text.js';
 import { type EncodedText, encode, type Text, type TextSource } from '../peer/form.js';
 import type { Failure, Version } from '../state/entry.js';
-
-const PLAIN = 'text/plain; charset=UTF-8';
-const HTML = 'text/html';
-const UNKNOWN = 'application/octet-stream';
-/** Media types of text, which no binary file has. */
-const TEXT_TYPE = /^text\/|[/+](xml|json|javascript|yaml|sql|toml)$/;
-const HTML_TYPES = new Set([HTML, 'application/xhtml+xml']);
-
-/** How a file is sent. Its parts have state, so it serves one reading only. */
-export interface UploadPlan {
-  /** Media type, if the dialect sends one; '' otherwise. */
-  readonly type: string;
-  /**
-   * Converts the bytes of the file to the bytes that are sent; undefined if they are sent
-   * unchanged.
-   */
-  readonly rewriting: Rewriting | undefined;
-  /** Counts the words of the text that is sent; undefined if that is no text. */
-  readonly words: WordCounter | undefined;
-}
-
-/**
- * Decides how a file is sent. A peer that accepts only text gets text in UTF-8, without terminal
- * escape sequences. A peer that accepts files gets binary files and documents unchanged, with their
- * media type. Text is made safe for it (see yacy-text.ts). HTML is sent as HTML; other text
- * (Markdown, JSON, SVG, source code, CSV, logs) is sent as plain text, because the peer has no
- * parser for it and would index only its URL.
- *
- * @param path the path of the file, for its extension
- * @param begin at least the first `HEAD_BYTES` of the file, or all of a shorter one
- */
-export function transferFormOf(
-  path: string,
-  encoding: Encoding,
-  begin: Uint8Array,
-  rules: ContentRules,
-): UploadPlan {
-  // A peer that accepts only text does not show the number of words. The counter only checks that
-  // there is one.
-  if (!rules.takesBinary)
-    return {
-      type: '',
-      rewriting: toUtf8(encoding, sequencesRewriting()),
-      words: new PlainWords(1),
-    };
-  const head = begin.subarray(0, HEAD_BYTES);
-  const named = mime.getType(`/${path}`) ?? undefined;
-  if (encoding === 'binary' || encoding === 'document')
-    return { type: binaryType(named, head), rewriting: undefined, words: undefined };
-  if (!isHtml(named, head)) {
-    const plain = sequencesRewriting();
-    const safe = rules.readsTextAsHtml ? inTurn(plain, plainTextRewriting()) : plain;
-    return { type: PLAIN, rewriting: toUtf8(encoding, safe), words: new PlainWords() };
-  }
-  const safe = rules.readsTextAsHtml ? htmlRewriting() : undefined;
-  // A page may declare its own 8-bit encoding, which is more reliable than a guess.
-  if (encoding === 'windows-1252')
-    return { type: HTML, rewriting: safe, words: new HtmlWords(encoding) };
-  const rewriting = toUtf8(encoding, safe);
-  return { type: `${HTML}; charset=UTF-8`, rewriting, words: new HtmlWords('utf-8') };
-}
-
-function isHtml(named: string | undefined, head: Uint8Array): boolean {
-  if (named !== undefined && HTML_TYPES.has(named)) return true;
-  // Old office programs saved HTML under their own extensions. In a file with an extension for
-  // text, HTML is most likely an example.
-  const isOpen =
-    named === undefined || named === 'application/msword' || named === 'application/vnd.ms-excel';
-  if (!isOpen) return false;
-  const begin = Buffer.from(head.buffer, head.byteOffset, Math.min(512, head.byteLength)).toString(
-    'latin1',
-  );
-  return /^\s*<(!doctype\s+html|html)\b/i.test(begin.replace(/^\xef\xbb\xbf/, ''));
-}
-
-function binaryType(named: string | undefined, head: Uint8Array): string {
-  const signed = signedType(head);
-  if (signed !== undefined && !signed.isContainer) return signed.type;
-  // A binary file is never of the text type that its extension names.
-  if (named !== undefined && !TEXT_TYPE.test(named)) return named;
-  return signed?.type ?? UNKNOWN;
-}
-
-/** Converts text to UTF-8, then applies `next`. Returns undefined if neither changes anything. */
-function toUtf8<T extends Rewriting | undefined>(encoding: Encoding, next: T): Rewriting | T {
-  if (encoding === 'utf-8') return next;
-  const decoder = decoderOf(encoding);
-  const decoding: Rewriting = {
-    piece: (bytes) => Buffer.from(decoder.decode(bytes, { stream: true })),
-    end: () => Buffer.from(decoder.decode()),
-  };
-  return next === undefined ? decoding : inTurn(decoding, next);
-}
-
-/** Returns a whole file in the form in which it is sent. */
-export function rewritten(bytes: Uint8Array, rewriting: Rewriting | undefined): Uint8Array {
-  if (rewriting === undefined) return bytes;
-  const whole = Buffer.concat([rewriting.piece(bytes), rewriting.end()]);
-  return whole.equals(bytes) ? bytes : whole;
-}
+import { rewritten, transferFormOf, type UploadPlan } from './upload-plan.js';
 
 /** The result of reading a file for a push. */
 export type Packed =
@@ -211,7 +107,7 @@ const MAX_DOCUMENTS_MS = 10_000;
  * @returns one result for each file; undefined for a document that is left
  */
 export async function packAll(
-  { clock, pack, packDocument }: Packers & { readonly clock: Clock },
+  { clock, readers }: { readonly clock: Clock; readonly readers: Packers },
   { files, maxBytes, rules }: BatchOrder,
   onProgress: () => void = () => {},
 ): Promise<readonly (Packed | undefined)[]> {
@@ -222,7 +118,10 @@ export async function packAll(
     count += 1;
     // The first document is always read, so that each batch makes progress.
     const isFirst = count === 1;
-    const read = await packDocument(order, () => isFirst || (room > 0 && clock.now() < end));
+    const read = await readers.packDocument(
+      order,
+      () => isFirst || (room > 0 && clock.now() < end),
+    );
     if (read?.kind === 'content') room -= read.size;
     onProgress();
     return read;
@@ -236,7 +135,7 @@ export async function packAll(
     return read;
   };
   const [smallOnes, documentsRead] = await Promise.all([
-    pack({ rules, files: files.filter(isSmall) }),
+    readers.pack({ rules, files: files.filter(isSmall) }),
     readDocuments(),
   ]);
   const small = smallOnes.values();
@@ -292,96 +191,6 @@ async function isSentAsText(
   return kind !== undefined && badlyRead.includes(kind);
 }
 
-const WORD = /[\p{L}\p{N}]+/gu;
-/**
- * Number of characters of a document in which words are counted; most pages of a long document are
- * not read.
- */
-const COUNTED_CHARACTERS = 4_000;
-
-/**
- * Reads a document with its reader, and makes an HTML page of its text or counts its words. Blocks,
- * and may need any time and memory: meant for a process that can be killed. Must not be called
- * again before it returns, because documents share a buffer.
- */
-export async function packDocument(order: DocumentOrder): Promise<Packed> {
-  const { file, linksWithin, rules, version, wanted } = order;
-  const bytes = readWhole({ file, stat: version, linksWithin });
-  if (!Buffer.isBuffer(bytes)) return refused(bytes);
-  if (hash('sha256', bytes, 'hex') !== version.sha256) return STALE;
-  try {
-    const { readDocument } = await import('../content/readers/readers.js');
-    const enough = wanted === 'words' ? COUNTED_CHARACTERS : undefined;
-    const read = await readDocument(bytes, basename(file), 0, enough);
-    if (read === undefined) return STALE;
-    const words = new PlainWords();
-    words.write(Buffer.from(read.text));
-    const counted = words.end() ?? 0;
-    if (wanted === 'words') return { kind: 'counted', words: counted };
-    let found = 0;
-    for (const _ of read.text.matchAll(WORD)) found += 1;
-    if (found === 0) return { kind: 'wordless', reader: read.reader };
-    const page = pageOf(read, rules);
-    if (page.length > (rules.maxBytes ?? page.length)) return { kind: 'tooLarge' };
-    const { encoding } = rules;
-    const text = { encoding, size: page.length, encoded: encode(page, encoding) };
-    const type = rules.takesBinary ? `${HTML}; charset=UTF-8` : '';
-    const extracted = { reader: read.reader, words: found };
-    const digest = hash('sha256', page, 'hex');
-    return { kind: 'content', text, size: page.length, digest, type, words: counted, extracted };
-  } catch (error) {
-    if (error instanceof DocumentError) return { kind: 'refused', failure: failureOf(error) };
-    throw error;
-  }
-}
-
-/**
- * Returns an HTML page, which every search peer can read. It carries the title, the author, the
- * date and the language.
- */
-function pageOf(
-  { author, date, language, text, title }: Extract,
-  { readsTextAsHtml }: ContentRules,
-): Buffer {
-  const safe = readsTextAsHtml ? withoutMarkup : escaped;
-  const meta = (name: string, content: string | undefined) =>
-    content === undefined
-      ? ''
-      : `<meta name="${name}" content="${safe(content).replaceAll('"', '&quot;')}">\n`;
-  const tongue = /^[a-z]{2,3}(-[\w-]{1,20})?$/i.test(language ?? '') ? ` lang="${language}"` : '';
-  const day = date === undefined ? undefined : new Date(date).toISOString();
-  const head = `${title === undefined ? '' : `<title>${safe(title)}</title>\n`}${meta('author', author)}${meta('date', day)}`;
-  const body = safe(text).replaceAll('\n', '<br>\n');
-  return Buffer.from(
-    `<!doctype html>\n<html${tongue}>\n<head>\n<meta charset="utf-8">\n${head}</head>\n<body>\n<p>${body}</p>\n</body>\n</html>\n`,
-  );
-}
-
-const CONTROLS = /(?![\t\n])[\p{Cc}\ufffe\uffff]/gu;
-const clean = (text: string) =>
-  withoutSequences(fromLatin1(text.toWellFormed())).replace(CONTROLS, ' ');
-
-function escaped(text: string): string {
-  return escapeText(clean(text));
-}
-
-/**
- * Replaces the characters of tags, for a peer that decodes entities before it removes tags: none
- * may be left.
- */
-function withoutMarkup(text: string): string {
-  return Buffer.from(rewritten(Buffer.from(clean(text)), plainTextRewriting())).toString();
-}
-
-/** Returns the failure of an item. @param why the reason, without a full stop */
-export function unreadableDocument(code: DocumentError['code'], why: string): Failure {
-  return failureOf(new DocumentError(code, { why }));
-}
-
-function failureOf({ code, hint, message }: DocumentError): Failure {
-  return { code, message, hint };
-}
-
 /**
  * Reads and encodes files, each in its expected version. Blocks while it reads: meant for a thread
  * of its own.
@@ -432,7 +241,7 @@ const STREAMED_BYTES = 256 * 1024;
  * Packs a file that is too large for memory. It is read twice: once to measure it and to check its
  * version, and again each time it is sent. Uses constant memory.
  */
-export async function streamed(
+async function streamed(
   { file, linksWithin, version }: PackFile,
   rules: ContentRules,
 ): Promise<Packed> {
@@ -476,7 +285,8 @@ async function* rewrittenPieces(
   yield rewriting?.end() ?? NOTHING;
 }
 
-function refused(refusal: Refusal | Packed): Packed {
+/** Returns what a refusal to read a file means for its push. */
+export function refused(refusal: Refusal | Packed): Packed {
   return refusal.kind === 'unreadable' || refusal.kind === 'tooLarge' ? refusal : STALE;
 }
 

@@ -5,16 +5,12 @@ import { durationText } from '../lib/units.js';
 import {
   type AcceptedItem,
   type Failure,
-  failed,
-  isAcceptedWithoutPush,
   itemName,
-  lost,
   type PendingItem,
-  pushAgainUnseen,
-  quarantined,
-  returned,
   type Version,
 } from '../state/entry.js';
+import { isAcceptedWithoutPush } from '../state/history.js';
+import { failed, lost, pushAgainUnseen, quarantined, returned } from '../state/transitions.js';
 import type { Blame } from './blame.js';
 import { backoffMs, holdMs, isolationPolicy, stillPending, type UplinkDeps } from './deps.js';
 import { type Isolation, LOST, LOST_WITH_MANY, lossModeOf, timesLost } from './isolation.js';

@@ -1,16 +1,16 @@
-import { succeeds, type UplinkDeps } from './deps.js';
+import { type Deps, succeeds } from './deps.js';
 
 /**
  * Asks the peer to commit its index: afterwards it shows everything that it has indexed. Callers
  * share a commit that is under way.
  */
 export class IndexCommits {
-  readonly #deps: Pick<UplinkDeps, 'clock' | 'peer' | 'queue'>;
+  readonly #deps: Deps;
   #lastAt = Number.NEGATIVE_INFINITY;
   #lastSucceeded = false;
   #underWay: Promise<void> | undefined;
 
-  constructor(deps: Pick<UplinkDeps, 'clock' | 'peer' | 'queue'>) {
+  constructor(deps: Deps) {
     this.#deps = deps;
   }
 

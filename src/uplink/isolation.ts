@@ -1,6 +1,7 @@
 import { Modes, type Transitions } from '../lib/modes.js';
 import type { ItemKey } from '../state/entries.js';
-import { type AcceptedItem, beginningOf, type Failure, type PendingItem } from '../state/entry.js';
+import type { AcceptedItem, Failure, PendingItem } from '../state/entry.js';
+import { beginningOf } from '../state/history.js';
 import { holdMs, isolationPolicy, itemKeyText, maxDelayMs, type UplinkDeps } from './deps.js';
 
 /** The failure of an item that the peer accepted and lost. */
@@ -202,7 +203,7 @@ export class Isolation {
   }
 
   #isPresent({ folder }: ItemKey): boolean {
-    return this.#deps.folderState(folder) === 'there';
+    return this.#deps.folders.stateOf(folder) === 'there';
   }
 
   /** Returns the waiting item, if it is due and read. */

@@ -1,6 +1,6 @@
 import { PeersyncError } from '../lib/errors.js';
 import { classify } from './batch-sender.js';
-import type { UplinkDeps } from './deps.js';
+import type { Deps } from './deps.js';
 import { type Answer, applyAnswer, type Judge, type LookUp, type LookUpPlace } from './look-up.js';
 
 /** Outcomes of a failed look-up that concern its document only. */
@@ -24,16 +24,12 @@ export interface LookUpPassOptions {
  * consumer has ended the iteration, or after the stop.
  */
 export class LookUpPass<Subject, Evidence> implements LookUpPlace<Subject> {
-  readonly #deps: Pick<UplinkDeps, 'clock' | 'peer' | 'queue' | 'settings'>;
+  readonly #deps: Deps;
   readonly #judge: Judge<Subject, Evidence>;
   readonly #options: LookUpPassOptions;
   #waiting: LookUp<Subject>[] = [];
 
-  constructor(
-    deps: Pick<UplinkDeps, 'clock' | 'peer' | 'queue' | 'settings'>,
-    judge: Judge<Subject, Evidence>,
-    options: LookUpPassOptions,
-  ) {
+  constructor(deps: Deps, judge: Judge<Subject, Evidence>, options: LookUpPassOptions) {
     this.#deps = deps;
     this.#judge = judge;
     this.#options = options;

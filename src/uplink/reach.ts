@@ -1,6 +1,7 @@
 import { withFile } from '../lib/hint.js';
 import type { AddressFailure, AddressPolicy } from '../peer/dialects/dialect.js';
-import { type AcceptedItem, beginningOf } from '../state/entry.js';
+import type { AcceptedItem } from '../state/entry.js';
+import { beginningOf } from '../state/history.js';
 import type { UplinkDeps } from './deps.js';
 import { forgetUnseen, recordUnseen } from './unseen-addresses.js';
 

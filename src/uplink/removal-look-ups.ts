@@ -1,13 +1,8 @@
 import type { HealthCheck } from '../lib/health.js';
 import type { ItemKey } from '../state/entries.js';
-import {
-  type Entry,
-  type Failure,
-  isRenamed,
-  itemName,
-  type RemovingItem,
-  removed,
-} from '../state/entry.js';
+import { type Entry, type Failure, itemName, type RemovingItem } from '../state/entry.js';
+import { isRenamed } from '../state/history.js';
+import { removed } from '../state/transitions.js';
 import { holdMs, itemKeyText, type UplinkDeps } from './deps.js';
 import { type Again, type Answer, type Judge, LookUp, type Verdict } from './look-up.js';
 import { LookUpLoop } from './look-up-loop.js';
@@ -90,7 +85,9 @@ export class RemovalLookUps<Removal extends ItemKey>
   }
 
   foldersChanged(): void {
-    this.#lookUps.deleteAll(({ removal }) => this.#deps.folderState(removal.folder) === 'missing');
+    this.#lookUps.deleteAll(
+      ({ removal }) => this.#deps.folders.stateOf(removal.folder) === 'missing',
+    );
     this.#lookUps.startOver();
   }
 

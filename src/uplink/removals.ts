@@ -1,25 +1,14 @@
-import { lstat, stat } from 'node:fs/promises';
-import { PeersyncError, systemCode } from '../lib/errors.js';
-import { sameStat } from '../lib/file.js';
+import { PeersyncError } from '../lib/errors.js';
 import { HealthCheck } from '../lib/health.js';
 import { counted } from '../lib/text.js';
 import type { ItemKey } from '../state/entries.js';
-import {
-  claims,
-  contentOf,
-  type Entry,
-  type Failure,
-  itemName,
-  type RemovingItem,
-  removalFailed,
-  removalLeft,
-  removed,
-} from '../state/entry.js';
+import { type Entry, type Failure, itemName, type RemovingItem } from '../state/entry.js';
+import { removalFailed, removalLeft } from '../state/transitions.js';
 import type { Backlog } from './backlog.js';
 import { failureOf, pushFailure, WRONG_DIALECT_CODES } from './batch-sender.js';
-import { ContentsInTransit, isInTransit } from './contents-in-transit.js';
 import { Background, backoffMs, holdMs, indexingMs, itemKeyText, type UplinkDeps } from './deps.js';
 import { MAX_IN_MEMORY, ReadyQueue } from './ready-queue.js';
+import { mayRemoveFrom, type Removal, RemovalBlocks, removingItem } from './removal-blocks.js';
 import { RemovalLookUps } from './removal-look-ups.js';
 
 /** Maximum number of removals in one search for renamed files. */
@@ -28,20 +17,10 @@ const MAX_SEARCHED = 1_000;
 const BLOCKED_RETRY_MS = 1_000;
 /** Maximum share of the time that the search for renamed files may take. */
 const SEARCH_SHARE = 1 / 20;
-/** Longest time that a file that came back may take to be stable and read, in ms. */
-const LONGEST_RETURN_MS = 5 * 60_000;
 /** Longest time that a push without an answer may still be processed by the peer, in ms. */
 const UNANSWERED_MS = 2_000;
 /** Number of failed attempts from which a removal is reported as failing. */
 const MIN_REPORTED_ATTEMPTS = 5;
-
-/** One document that is being removed. */
-interface Removal extends ItemKey {
-  /** Whether it is sent in a request of its own, because a request with others failed. */
-  isAlone: boolean;
-  /** The time since which its file has been there again, in ms since the epoch. */
-  backSince?: number;
-}
 
 /**
  * Removes the documents of items with the status `removing` from the peer, and looks each up until
@@ -58,12 +37,7 @@ interface Removal extends ItemKey {
  *   earlier run requested it. The document is not shown any more: the item is `removed`. It is
  *   still shown: the removal waits for another request.
  *
- * Right before its request, a removal goes back to wait if it is *blocked*:
- *
- * - while a file with the same content is being pushed or confirmed;
- * - while another file that is there has its URL and was not pushed;
- * - while its own file is there again, or, for a file that a rule keeps out, has another version
- *   than the skipped one.
+ * Right before its request, a removal goes back to wait if it is blocked (see RemovalBlocks).
  *
  * The URL is reserved from before the request until its answer, so a file that comes back meanwhile
  * is pushed afterwards.
@@ -77,7 +51,7 @@ export class Removals {
   readonly #lookUps: RemovalLookUps<Removal>;
   /** The keys of removals that are unblocked or in a request. */
   readonly #underWay = new Set<string>();
-  readonly #contentsInTransit: ContentsInTransit;
+  readonly #blocks: RemovalBlocks;
   /** Removals that failed repeatedly, the last time in this run. */
   readonly #failing = new Map<string, ItemKey>();
   #openRequests = 0;
@@ -90,7 +64,7 @@ export class Removals {
     this.#deps = deps;
     this.#backlog = backlog;
     this.#work = new Background(deps.clock);
-    this.#contentsInTransit = new ContentsInTransit(deps.state);
+    this.#blocks = new RemovalBlocks(deps);
     const entries = () => this.#removing();
     this.#waiting = new ReadyQueue(deps.clock, deps.maxInMemory ?? MAX_IN_MEMORY, entries, () =>
       this.#work.notify(),
@@ -138,7 +112,7 @@ export class Removals {
 
   /** Called when the record of an item changed. */
   changed(place: ItemKey, entry: Entry | undefined): void {
-    if (entry !== undefined) this.#contentsInTransit.note(entry);
+    if (entry !== undefined) this.#blocks.note(entry);
     const key = itemKeyText(place);
     if (entry?.status !== 'removing') {
       this.#failing.delete(key);
@@ -170,17 +144,12 @@ export class Removals {
     if (entry.status === 'removing' && !isTracked) this.#schedule(newRemoval(entry), entry);
   }
 
-  /**
-   * Whether documents of the folder may be removed: not while it is missing, but also when it is
-   * not in the configuration any more.
-   */
   #mayRemoveFrom(folder: string): boolean {
-    return this.#deps.folderState(folder) !== 'missing';
+    return mayRemoveFrom(this.#deps, folder);
   }
 
-  #itemOf({ folder, path }: ItemKey): RemovingItem | undefined {
-    const entry = this.#deps.state.get(folder, path);
-    return entry?.status === 'removing' ? entry : undefined;
+  #itemOf(place: ItemKey): RemovingItem | undefined {
+    return removingItem(this.#deps, place);
   }
 
   /**
@@ -238,11 +207,11 @@ export class Removals {
     const { clock } = this.#deps;
     const due = this.#takeDue();
     const began = clock.now();
-    await this.#contentsInTransit.search(due.map((removal) => this.#contentOf(removal) ?? ''));
+    await this.#blocks.search(due);
     const now = clock.now();
     const waitMs = Math.max(BLOCKED_RETRY_MS, (now - began) / SEARCH_SHARE);
     for (const removal of due)
-      if (this.#isRenamed(removal)) this.#scheduleRequest(removal, now + waitMs);
+      if (this.#blocks.isRenamed(removal)) this.#scheduleRequest(removal, now + waitMs);
       else this.#unblocked.push(removal);
   }
 
@@ -259,16 +228,6 @@ export class Removals {
     return due;
   }
 
-  #contentOf(place: ItemKey): string | undefined {
-    const item = this.#itemOf(place);
-    return item && contentOf(item);
-  }
-
-  /** Whether a file with the same content is being pushed or confirmed. */
-  #isRenamed(place: ItemKey): boolean {
-    return this.#contentsInTransit.has(this.#contentOf(place));
-  }
-
   /** Takes the removals of one request. */
   #nextBatch(): readonly Removal[] {
     const most = this.#deps.dialect.current?.maxRemovalsPerRequest ?? 1;
@@ -282,7 +241,7 @@ export class Removals {
     try {
       const going: Removal[] = [];
       for (const removal of batch) {
-        const item = await this.#unblockedItem(removal);
+        const item = await this.#blocks.unblockedItem(removal);
         if (item === undefined || !this.#backlog.reserveUrl(item.url)) {
           this.#scheduleRequest(removal, clock.now() + BLOCKED_RETRY_MS);
           continue;
@@ -296,44 +255,6 @@ export class Removals {
     } finally {
       for (const url of urls) this.#backlog.unreserveUrl(url);
       this.#openRequests -= 1;
-    }
-  }
-
-  /**
-   * Returns the item if its removal is not blocked. If the document belongs to another file now,
-   * the removal is completed without a request.
-   */
-  async #unblockedItem(removal: Removal): Promise<RemovingItem | undefined> {
-    const { clock, recheck, state } = this.#deps;
-    const isBack = await this.#isBack(removal);
-    const item = this.#itemOf(removal);
-    if (item === undefined || this.#isRenamed(removal) || !this.#mayRemoveFrom(item.folder))
-      return undefined;
-    const now = clock.now();
-    if (isBack) {
-      removal.backSince ??= now;
-      recheck(item);
-      if (now - removal.backSince < LONGEST_RETURN_MS) return undefined;
-    }
-    const owner = state.entries.ownerOf(item.url, item);
-    if (owner === undefined) return item;
-    // The other file will replace the document when it is pushed.
-    if (!isInTransit(owner) || claims(owner, item.url))
-      state.put(removed(item, now, 'another file has its address now'));
-    return undefined;
-  }
-
-  async #isBack({ folder, path }: ItemKey): Promise<boolean> {
-    const item = this.#itemOf({ folder, path });
-    const file = item && this.#deps.pathOf(item);
-    if (item === undefined || file === undefined) return false;
-    try {
-      // A file that a rule keeps out stays on disk: it is back only in another version. Links count
-      // as their target.
-      if (item.keptOut !== undefined) return !sameStat(await stat(file), item.version);
-      return !(await lstat(file)).isDirectory();
-    } catch (error) {
-      return !['ENOENT', 'ENOTDIR'].includes(systemCode(error) ?? '');
     }
   }
 

@@ -1,65 +1,31 @@
-import { fileStat } from '../lib/file.js';
 import { HealthCheck } from '../lib/health.js';
 import type { ContentRules } from '../peer/dialects/dialect.js';
 import type { ItemKey } from '../state/entries.js';
-import {
-  type AcceptedItem,
-  accepted,
-  claims,
-  type Entry,
-  type Failure,
-  itemName,
-  leaving,
-  olderVersionAccepted,
-  type PendingItem,
-  replaced,
-  returned,
-  type Sent,
-  skipped,
-  wasSkippedFor,
-} from '../state/entry.js';
-import { Backlog, laneOf, type PushLane } from './backlog.js';
-import { type PreparedDocument, type PushResult, sendBatch } from './batch-sender.js';
+import type { Entry, PendingItem } from '../state/entry.js';
+import { Backlog, isDocument, type PushLane } from './backlog.js';
+import { BatchDelivery } from './batch-delivery.js';
+import { BatchReader } from './batch-reader.js';
+import type { PreparedDocument } from './batch-sender.js';
 import { Blame } from './blame.js';
 import { ConfirmLoop, type NextLookUp } from './confirm-loop.js';
-import { Background, itemKeyText, stillPending, type UplinkDeps } from './deps.js';
+import { Background, itemKeyText, type UplinkDeps } from './deps.js';
 import type { ReadersFailure } from './document-processes.js';
-import { type Packed, packAll, withoutWords } from './documents.js';
 import { FailureAttribution } from './failure-attribution.js';
 import { Isolation } from './isolation.js';
+import { Prefetch } from './prefetch.js';
 import { Reaches } from './reach.js';
 import { Removals } from './removals.js';
 
-/**
- * Longest time without progress while a batch is read and encoded, in ms. A batch usually takes
- * seconds. On a busy machine one document may take ten minutes, and the second try in a new process
- * ten more; the thread also reads large files for others.
- */
-const LONGEST_PACKING_MS = 30 * 60_000;
 /**
  * Delay before an item that waits for a scan of its folder is tried again, in ms. The scan usually
  * changes the item before that.
  */
 const AWAITS_SCAN_DELAY_MS = 10_000;
-/** Delay before a file that changed while it was read is read again, in ms. */
-const CHANGED_FILE_DELAY_MS = 2_000;
 /**
  * Interval between checks for lost items that are not due yet, or whose folder is missing, in ms.
  */
 const POLL_MS = 5_000;
 const LANES: readonly PushLane[] = ['text', 'document'];
-/** Below this number of words, an indexed text cannot be told from a dropped one. */
-const MIN_COMPARABLE_WORDS = 10;
-/** Assumed maximum difference between our clock and the peer's, in ms. */
-const MAX_CLOCK_SKEW_MS = 60_000;
-
-/** A lost document that was read before its isolation round. */
-interface Prefetched {
-  readonly item: PendingItem;
-  readonly content: PreparedDocument['content'];
-  /** The content rules of the dialect at the time of reading. */
-  readonly rules: ContentRules;
-}
 
 export interface UplinkStatus {
   /** Items that are being read, wait in a batch, or are in a push request. */
@@ -88,14 +54,14 @@ export interface UplinkStatus {
  *
  * One producer takes items of one lane from the backlog when the queue has room. A batch is
  * complete when it is full (by number or bytes) or has waited for `push.linger`. The lanes, text
- * and documents, take turns; text is pushed while documents are read. A batch is read, its items
- * are marked as in flight on disk, it is sent, and the results are stored in the state and on disk.
- * Accepted and unanswered items go to the confirm loop. Items that are still pending go back to the
- * backlog.
+ * and documents, take turns; text is pushed while documents are read. A batch is read and its items
+ * are marked as in flight (BatchReader). When that is on disk, it is sent, and the results are
+ * stored in the state and on disk (BatchDelivery). Accepted and unanswered items go to the confirm
+ * loop. Items that are still pending go back to the backlog.
  *
  * Lost items (see Isolation) are pushed in rounds, while no other push is under way. A lost
- * document is read before its round. A batch of documents that is being read when a round begins is
- * sent after the round.
+ * document is read before its round (Prefetch). A batch of documents that is being read when a
+ * round begins is sent after the round.
  */
 export class Uplink {
   readonly #deps: UplinkDeps;
@@ -106,38 +72,43 @@ export class Uplink {
   readonly #isolation: Isolation;
   readonly #reaches: Reaches;
   readonly #attribution: FailureAttribution;
+  readonly #reader: BatchReader;
+  readonly #prefetch: Prefetch;
+  readonly #delivery: BatchDelivery;
   readonly #work: Background;
   readonly #pushHealth = new HealthCheck('push', 'items that are due are not pushed', {
     busy: () => this.#mayPush(),
-  });
-  readonly #packHealth = new HealthCheck('packing', 'a batch is not read from the disk', {
-    limitMs: LONGEST_PACKING_MS,
-    waits: () => this.#readersFailure !== undefined,
   });
   readonly #stopping = new AbortController();
   #loops: Promise<unknown> = Promise.resolve();
   #unsubscribe: () => void = () => {};
   #isRunning = false;
   /** The number of document batches that are being read or wait for the end of a round. */
-  #documentBatchesReading = 0;
+  #documentBatches = 0;
   /** The lane of the last batch that was taken from the backlog. */
   #lastLane: PushLane = 'document';
   /** The current isolation round; resolves at its end. No other push begins before that. */
   #round: Promise<void> | undefined;
-  /** The lost document that was read for its round; only one, because its text is in memory. */
-  #prefetched: Prefetched | undefined;
-  #isPrefetching = false;
 
   constructor(deps: UplinkDeps) {
     this.#deps = deps;
     this.#backlog = new Backlog(deps, () => this.#work.notify());
-    this.#isolation = new Isolation(deps, (item) => !isDocument(item) || this.#isPrefetched(item));
+    this.#isolation = new Isolation(deps, (item) => !isDocument(item) || this.#prefetch.has(item));
     this.#blame = new Blame(deps);
     this.#reaches = new Reaches(deps);
     this.#attribution = new FailureAttribution(deps, {
       blame: this.#blame,
       isolation: this.#isolation,
       reaches: this.#reaches,
+    });
+    this.#reader = new BatchReader(deps, this.#backlog, this.#attribution);
+    this.#prefetch = new Prefetch(deps, this.#reader);
+    this.#delivery = new BatchDelivery(deps, {
+      attribution: this.#attribution,
+      backlog: this.#backlog,
+      blame: this.#blame,
+      isolation: this.#isolation,
+      reader: this.#reader,
     });
     this.#confirm = new ConfirmLoop(deps, this.#attribution);
     this.#removals = new Removals(deps, this.#backlog);
@@ -177,7 +148,7 @@ export class Uplink {
   /** The health checks of the loops; empty while they do not run. */
   get health(): readonly HealthCheck[] {
     return this.#isRunning
-      ? [this.#pushHealth, this.#packHealth, this.#confirm.health, ...this.#removals.health]
+      ? [this.#pushHealth, this.#reader.health, this.#confirm.health, ...this.#removals.health]
       : [];
   }
 
@@ -187,12 +158,8 @@ export class Uplink {
       confirming: this.#deps.state.counts().accepted,
       timeToVisibleMs: this.#confirm.timeToVisibleMs,
       removalsFailing: this.#removals.failing,
-      readersFailure: this.#readersFailure,
+      readersFailure: this.#deps.readers.failure,
     };
-  }
-
-  get #readersFailure(): ReadersFailure | undefined {
-    return this.#deps.readersFailure?.();
   }
 
   /** Must be called after a change of the state of a folder's root. */
@@ -243,7 +210,7 @@ export class Uplink {
   async #step(signal: AbortSignal): Promise<void> {
     const { queue } = this.#deps;
     if (this.#backlog.wantsMore) await this.#scheduleMore();
-    this.#prefetch();
+    this.#prefetchNext();
     const lane = this.#nextLane();
     if (this.#isolation.isDue(this.#hasDueItems)) {
       this.#round = this.#pushIsolated(signal).finally(() => {
@@ -282,8 +249,13 @@ export class Uplink {
    * count, but only one of those is read at a time.
    */
   #isFull(lane: PushLane): boolean {
-    if (lane === 'document' && this.#documentBatchesReading > 0) return true;
-    return this.#work.size - this.#documentBatchesReading > this.#deps.settings.push.concurrency;
+    if (lane === 'document' && this.#documentsReading > 0) return true;
+    return this.#work.size - this.#documentsReading > this.#deps.settings.push.concurrency;
+  }
+
+  /** The number of tasks that read documents. */
+  get #documentsReading(): number {
+    return this.#documentBatches + (this.#prefetch.isReading ? 1 : 0);
   }
 
   /** Whether items are due and nothing keeps them from being pushed. */
@@ -318,52 +290,26 @@ export class Uplink {
     }
   }
 
-  /** Reads the next lost document, unless one is being read or waits for its round. */
-  #prefetch(): void {
-    const { dialect, pathOf } = this.#deps;
-    const rules = dialect.current?.content;
-    if (this.#isPrefetching || rules === undefined) return;
-    let next: PendingItem | undefined;
-    for (const item of this.#isolation.pushable()) {
-      if (this.#isPrefetched(item)) return;
-      if (isDocument(item) && pathOf(item) !== undefined) next ??= item;
-    }
-    this.#prefetched = undefined;
-    if (next === undefined || !this.#backlog.claim(next)) return;
-    this.#isolation.forget(next);
-    this.#isPrefetching = true;
-    this.#work.start(this.#prefetchLost(next, rules));
+  /** Begins to read the next lost document, unless one is being read or waits for its round. */
+  #prefetchNext(): void {
+    const rules = this.#deps.dialect.current?.content;
+    if (rules === undefined) return;
+    const item = this.#prefetch.next(this.#isolation.pushable());
+    if (item === undefined || !this.#backlog.claim(item)) return;
+    this.#isolation.forget(item);
+    this.#work.start(this.#prefetchLost(item, rules));
   }
 
   async #prefetchLost(item: PendingItem, rules: ContentRules): Promise<void> {
-    this.#documentBatchesReading += 1;
-    try {
-      const [content] = await this.#packHealth.during(() => this.#pack([item], rules));
-      if (content?.kind === 'content') this.#prefetched = { item, content, rules };
-      else this.#settle([item], [content], rules);
-    } finally {
-      this.#documentBatchesReading -= 1;
-      this.#isPrefetching = false;
-    }
+    await this.#prefetch.read(item, rules);
     await this.#deps.state.commit();
     this.#checkIn(item);
-  }
-
-  /** Whether this version was read for its round, by the rules of the present dialect. */
-  #isPrefetched(item: PendingItem): boolean {
-    const { item: read, rules } = this.#prefetched ?? {};
-    const isSame = read !== undefined && itemKeyText(read) === itemKeyText(item);
-    return (
-      isSame &&
-      stillPending(item, read) !== undefined &&
-      rules === this.#deps.dialect.current?.content
-    );
   }
 
   /** Pushes lost items while no other push is under way, so that each has its own index update. */
   async #pushIsolated(signal: AbortSignal): Promise<void> {
     const { clock, queue } = this.#deps;
-    while (this.#work.size > this.#documentBatchesReading) await this.#work.wait(POLL_MS);
+    while (this.#work.size > this.#documentsReading) await this.#work.wait(POLL_MS);
     await this.#isolation.round(async (item) => {
       this.#backlog.claim(item);
       await queue.ready('push', signal);
@@ -382,26 +328,13 @@ export class Uplink {
     lane: PushLane,
     synchronous = this.#deps.settings.push.synchronous,
   ): Promise<void> {
-    const { dialect, state } = this.#deps;
-    const active = dialect.current;
+    const active = this.#deps.dialect.current;
     if (active === undefined) throw new Error('a batch was gathered before the dialect was known');
     this.#pushHealth.progress();
-    const documents = await this.#packHealth.during(() =>
+    const documents = await this.#reader.health.during(() =>
       this.#readBatch(batch, lane, active.content),
     );
-    await state.commit();
-    const before = this.#blame.successes;
-    const results = await sendBatch(this.#deps, documents, active, synchronous);
-    const taken = documents.flatMap((document, i) => this.#accept(document, results[i]) ?? []);
-    if (taken.length > 0) this.#blame.succeeded(taken);
-    for (const [i, { item }] of documents.entries()) {
-      const result = results[i];
-      if (result !== undefined && result.kind !== 'accepted')
-        await this.#fail(item, result, before);
-    }
-    this.#isolation.pushed();
-    await state.commit();
-    this.#confirm.watch(taken);
+    this.#confirm.watch(await this.#delivery.send(documents, active, synchronous));
     for (const item of batch) this.#checkIn(item);
   }
 
@@ -415,216 +348,29 @@ export class Uplink {
     rules: ContentRules,
   ): Promise<PreparedDocument[]> {
     if (lane === 'text') return await this.#prepare(batch, rules);
-    this.#documentBatchesReading += 1;
+    this.#documentBatches += 1;
     try {
       const documents = await this.#prepare(batch, rules);
       while (this.#round !== undefined) await this.#round.catch(() => {});
       return documents;
     } finally {
-      this.#documentBatchesReading -= 1;
+      this.#documentBatches -= 1;
       this.#work.notify();
     }
   }
 
-  /** Returns the present record of an item in flight, if that version is still to be pushed. */
-  #current(item: PendingItem): PendingItem | undefined {
-    return stillPending(this.#backlog.current(item), item);
-  }
-
-  /**
-   * Stores a positive result in the state.
-   * @returns the accepted item, if it is to be looked up
-   */
-  #accept(document: PreparedDocument, result: PushResult | undefined): AcceptedItem | undefined {
-    if (result?.kind !== 'accepted') return undefined;
-    const { clock, state } = this.#deps;
-    const sent = dated(document, result.at, result.peerAt);
-    const now = this.#backlog.current(document.item);
-    const current = stillPending(now, document.item);
-    const after = current && accepted(current, sent, clock.now());
-    if (after !== undefined) state.put(after);
-    // The file changed or was removed during the push: its present record notes what the peer
-    // accepted.
-    else if (now !== undefined && now.status !== 'accepted' && now.status !== 'confirmed')
-      state.put(olderVersionAccepted(now, sent, clock.now()));
-    return after;
-  }
-
-  /**
-   * Stores a negative result in the state.
-   * @param before the number of successful pushes when this one began
-   */
-  async #fail(item: PendingItem, result: PushResult, before: number): Promise<void> {
-    const { clock, state } = this.#deps;
-    const current = this.#current(item);
-    if (result.kind === 'failed') await this.#attribution.failedAlone(item, result.failure, before);
-    else if (result.kind === 'unanswered') this.#blame.unanswered(item);
-    else if (current === undefined) return;
-    else if (result.kind === 'refused') this.#attribution.refused(current, result.words);
-    else if (result.kind === 'stale') this.#postpone(current);
-    else if (result.kind === 'returned') state.put(returned(current, clock.now(), result.failure));
-  }
-
-  /** Postpones an item whose file changed while it was read, and has the file looked at again. */
-  #postpone(item: PendingItem): void {
-    const { clock, recheck: look, state } = this.#deps;
-    state.put(returned(item, clock.now() + CHANGED_FILE_DELAY_MS));
-    look(item);
+  async #prepare(batch: readonly PendingItem[], rules: ContentRules): Promise<PreparedDocument[]> {
+    const prefetched = this.#prefetch.take(batch[0]);
+    const contents = prefetched ? [prefetched] : await this.#reader.read(batch, rules);
+    return this.#reader.prepare(batch, contents, rules);
   }
 
   #checkIn(taken: PendingItem): void {
-    const { pathOf } = this.#deps;
+    const { folders } = this.#deps;
     const entry = this.#backlog.checkIn(taken);
     if (entry !== taken) this.#schedule(taken, entry);
     // The record did not change. An item without a path waits for a scan of its folder.
     else if (!this.#isolation.addIfLost(entry))
-      this.#backlog.add(entry, pathOf(entry) === undefined ? AWAITS_SCAN_DELAY_MS : 0);
+      this.#backlog.add(entry, folders.pathOf(entry) === undefined ? AWAITS_SCAN_DELAY_MS : 0);
   }
-
-  async #prepare(batch: readonly PendingItem[], rules: ContentRules): Promise<PreparedDocument[]> {
-    return this.#settle(batch, await this.#pack(batch, rules), rules);
-  }
-
-  /**
-   * Reads a batch. Returns the prefetched content instead if the batch is the prefetched document.
-   */
-  async #pack(
-    batch: readonly PendingItem[],
-    rules: ContentRules,
-  ): Promise<readonly (Packed | undefined)[]> {
-    const { extracts, linksWithin, pathOf, settings } = this.#deps;
-    const [first] = batch;
-    if (this.#prefetched !== undefined && first !== undefined && this.#isPrefetched(first)) {
-      const { content } = this.#prefetched;
-      this.#prefetched = undefined;
-      return [content];
-    }
-    const files = batch.map((item) => ({
-      file: pathOf(item) ?? '',
-      linksWithin: linksWithin(item.folder),
-      version: item.version,
-      isExtracted: extracts(item.folder),
-    }));
-    const onProgress = () => this.#packHealth.progress();
-    const { maxBytes } = settings.push;
-    return await packAll(this.#deps, { rules, files, maxBytes }, onProgress);
-  }
-
-  /**
-   * Marks the items to be sent as in flight, and the items that they replace in the peer as
-   * replaced. Both are in memory only: the caller commits them before it sends. Handles files that
-   * changed or cannot be read. Leaves an item alone if the configuration gives it another URL now,
-   * or none, or if its folder is missing.
-   *
-   * @param contents the content that was read for each item of the batch
-   */
-  #settle(
-    batch: readonly PendingItem[],
-    contents: readonly (Packed | undefined)[],
-    rules: ContentRules,
-  ): PreparedDocument[] {
-    const { pathOf, folderState: standing } = this.#deps;
-    const documents: PreparedDocument[] = [];
-    for (const [i, taken] of batch.entries()) {
-      const item = this.#current(taken);
-      const content = contents[i];
-      // At its old URL it could replace a document of another folder. A scan gives the item its new
-      // URL, or marks it as gone.
-      if (content === undefined || item === undefined || pathOf(item) === undefined) continue;
-      const isHere = standing(item.folder) === 'there';
-      // A version without a hash makes the next scan that can read the file take it up again.
-      const stat = fileStat(item.version);
-      if (content.kind === 'content') documents.push(this.#markInFlight(item, content, rules));
-      else if (content.kind === 'wordless') this.#skip(item, withoutWords(content.reader));
-      else if (content.kind === 'refused') this.#attribution.quarantine(item, content.failure);
-      else if (content.kind === 'tooLarge')
-        this.#attribution.quarantine(item, tooLarge(stat.size, rules.maxBytes));
-      else if (content.kind === 'unreadable' && isHere)
-        this.#attribution.quarantine(item, unreadable(content.code), stat);
-      else if (content.kind === 'stale' && isHere) this.#postpone(item);
-    }
-    return documents;
-  }
-
-  #skip(item: PendingItem, why: Failure): void {
-    const { clock, log, state } = this.#deps;
-    const { folder, path } = item;
-    state.put(skipped(item, item, fileStat(item.version), why, clock.now()));
-    if (wasSkippedFor(item, why)) return;
-    const words = `skipped ${itemName(item)}: ${why.message} ${why.hint}`;
-    log.info({ event: 'skipped', folder, path, code: why.code }, words);
-  }
-
-  #markInFlight(
-    item: PendingItem,
-    content: PreparedDocument['content'],
-    rules: ContentRules,
-  ): PreparedDocument {
-    const { clock, state } = this.#deps;
-    const { url, collection, version } = item;
-    const { size, digest, words = 0, extracted } = content;
-    const now = clock.now();
-    const shownWords = rules.showsWords && words >= MIN_COMPARABLE_WORDS ? { words } : {};
-    const sent = {
-      sha256: version.sha256,
-      size,
-      digest,
-      url,
-      collection,
-      at: now,
-      ...shownWords,
-      ...(extracted && { extracted }),
-    };
-    const document = { item, content, sent };
-    state.put(leaving(item, dated(document, now)));
-    for (const other of this.#conflictsOf(item)) state.put(replaced(other, url, now));
-    return document;
-  }
-
-  /**
-   * Yields other files whose document was pushed to the URL of this item: files of folders that had
-   * another name, URL or path in an earlier configuration. The peer has what was pushed last, so
-   * the pushes of those files are void.
-   */
-  *#conflictsOf({ folder, path, url }: PendingItem): Iterable<Entry> {
-    for (const entry of this.#deps.state.entries.mayBeAt(url))
-      if ((entry.folder !== folder || entry.path !== path) && claims(entry, url)) yield entry;
-  }
-}
-
-function isDocument(item: PendingItem): boolean {
-  return laneOf(item) === 'document';
-}
-
-/**
- * Completes the record of a push with its time by both clocks. Adds the last modification, in whole
- * seconds, if the peer will keep it: peers replace a date in the future by their own time, and a
- * date before 1970 by 1970 (measured with YaCy 1.92).
- */
-function dated({ item, content, sent }: PreparedDocument, at: number, peerAt?: number): Sent {
-  const lastModified = Math.floor(item.version.mtimeMs / 1000) * 1000;
-  const isKept =
-    content.type !== '' && lastModified > 0 && lastModified <= (peerAt ?? at - MAX_CLOCK_SKEW_MS);
-  return {
-    ...sent,
-    at,
-    ...(peerAt === undefined ? {} : { peerAt }),
-    ...(isKept ? { lastModified } : {}),
-  };
-}
-
-function tooLarge(bytes: number, most = 0): Failure {
-  return {
-    code: 'TOO_LARGE_FOR_PEER',
-    message: `The file has ${bytes} bytes, and this kind of peer bears ${most} in one document.`,
-    hint: 'Split it, or keep such files from being taken up with maxFileSize of the folder.',
-  };
-}
-
-function unreadable(code: string): Failure {
-  return {
-    code: 'UNREADABLE',
-    message: `The file could not be read: ${code}.`,
-    hint: 'Let the user that peersync runs as read it; it is noticed at the next scan, or at once by `peersync retry PATH`.',
-  };
 }

@@ -1,8 +1,9 @@
 import { type EvidenceKind, evidenceOf, type Peerdoc } from '../peer/peerdoc.js';
 import type { ConfirmedItem, Entry, RemovedItem } from '../state/entry.js';
-import { itemName, lostLater, removing } from '../state/entry.js';
+import { itemName } from '../state/entry.js';
 import type { State } from '../state/state.js';
-import { holdMs, itemKeyText, type UplinkDeps } from './deps.js';
+import { lostLater, removing } from '../state/transitions.js';
+import { type Deps, holdMs, itemKeyText } from './deps.js';
 import { type Answer, type Judge, LookUp, type Verdict } from './look-up.js';
 import { LookUpPass } from './look-up-pass.js';
 
@@ -78,11 +79,6 @@ export interface Verified {
   readonly failed: number;
 }
 
-export type VerifyDeps = Pick<
-  UplinkDeps,
-  'state' | 'queue' | 'peer' | 'dialect' | 'settings' | 'clock' | 'log'
->;
-
 export interface VerifyOptions {
   /**
    * The queue lane of the look-ups. In `audit` there is one look-up at a time, in `interactive`
@@ -124,7 +120,7 @@ const MAX_DEVIATING = 1_000;
  */
 export function verify(
   items: Iterable<Verifiable> | AsyncIterable<Verifiable>,
-  deps: VerifyDeps,
+  deps: Deps,
   options: VerifyOptions,
 ): AsyncGenerator<Deviation | Verifying | Verified> {
   return new Verification(deps, options).run(items);
@@ -136,14 +132,14 @@ export function verify(
  * deviation ends the look-up.
  */
 class Verification implements Judge<Verifiable, string> {
-  readonly #deps: VerifyDeps;
+  readonly #deps: Deps;
   readonly #options: VerifyOptions;
   readonly #pass: LookUpPass<Verifiable, string>;
   readonly #counts = { checked: 0, removed: 0, lost: 0, back: 0, failed: 0 };
   /** The items that deviated twice and are not reported yet, with the reason. */
   #deviating: { readonly item: Verifiable; readonly why: string }[] = [];
 
-  constructor(deps: VerifyDeps, options: VerifyOptions) {
+  constructor(deps: Deps, options: VerifyOptions) {
     const { lane, signal } = options;
     this.#deps = deps;
     this.#options = options;
@@ -279,11 +275,7 @@ function whyLost(
  * Returns why a removed document counts as back; undefined if it is not shown, or belongs to
  * another file or another source.
  */
-function whyBack(
-  deps: VerifyDeps,
-  item: RemovedItem,
-  doc: Peerdoc | undefined,
-): string | undefined {
+function whyBack(deps: Deps, item: RemovedItem, doc: Peerdoc | undefined): string | undefined {
   if (
     deps.dialect.current?.isRemoved(doc) !== false ||
     deps.state.entries.ownerOf(item.url, item) !== undefined

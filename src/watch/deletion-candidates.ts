@@ -1,7 +1,7 @@
 import type { FolderConfig } from '../config/config.js';
 import { documentUrl } from '../config/url.js';
 import { sameStat } from '../lib/file.js';
-import { nextTurn } from '../lib/slices.js';
+import { nextTurn, Pace } from '../lib/slices.js';
 import {
   type Entry,
   type GoneItem,
@@ -15,7 +15,7 @@ import { isAbsence, look } from './lister.js';
 import type { UnreadFiles } from './unread-files.js';
 
 /** Number of records that are tested without a pause. */
-const SLICE = 50;
+const RECORDS_PER_SLICE = 50;
 
 /** A record whose document may have to be removed: its file is gone, or its content is kept out. */
 export type Candidate = (GoneItem | SkippedFile) & { readonly sent: Sent };
@@ -60,10 +60,11 @@ export class DeletionCandidates {
 
   /** Whether the document of a record has to be removed; see `isToBeRemoved`. */
   includes(entry: Entry): entry is Candidate {
-    const { folder, isEmbedded } = this.deps;
+    const { folder, peer } = this.deps;
     // The kind of peer is asked only if it decides.
     if (!isOutOfFolder(entry)) return false;
-    return isToBeRemoved(entry, folder, folder.onDelete === undefined ? isEmbedded() : undefined);
+    const isEmbedded = folder.onDelete === undefined ? peer.isEmbedded() : undefined;
+    return isToBeRemoved(entry, folder, isEmbedded);
   }
 
   /**
@@ -82,11 +83,10 @@ export class DeletionCandidates {
     const status = ['gone', 'skipped'] as const;
     const where = (line: string) =>
       this.goneSince({ since: sinceOf(line) }) < before && !isSkippedUnsent(line);
-    let passed = 0;
+    const pace = new Pace(RECORDS_PER_SLICE);
     for await (const slice of state.entries.slices({ folder: folder.name, status, where })) {
       for (const entry of slice) {
-        passed += 1;
-        if (passed % SLICE === 0) await nextTurn();
+        if (pace.step()) await nextTurn();
         if (!this.includes(entry)) continue;
         if (state.entries.ownerOf(entry.sent.url, entry) !== undefined) continue;
         if (this.#wasScanned(entry, unread) || (await this.isStillOut(entry))) yield entry;

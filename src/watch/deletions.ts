@@ -1,5 +1,7 @@
 import { counted, quoted } from '../lib/text.js';
-import { contentOf, type Entry, isRenamed, removing } from '../state/entry.js';
+import { contentOf, type Entry } from '../state/entry.js';
+import { isRenamed } from '../state/history.js';
+import { removing } from '../state/transitions.js';
 import { type Candidate, DeletionCandidates } from './deletion-candidates.js';
 import { DeletionScans } from './deletion-scans.js';
 import type { FolderDeps } from './folder-deps.js';
@@ -22,7 +24,7 @@ import { UnreadFiles } from './unread-files.js';
  */
 const MAX_UNREAD_MS = 600_000;
 /** Number of documents whose removal is put into state without a pause. */
-const SLICE = 50;
+const DOCUMENTS_PER_SLICE = 50;
 
 /** The facts that all decisions after one full scan share. Times are ms since the epoch. */
 interface Scan {
@@ -211,7 +213,7 @@ export class Deletions {
       const awaitsApproval = !this.#isApproved(item, scan) && awaitingSeconds.has(secondOf(item));
       if (awaitsApproval || this.#mayHaveMoved(item, scan)) continue;
       slice.push(item);
-      if (slice.length === SLICE && !(await removeSlice())) return false;
+      if (slice.length === DOCUMENTS_PER_SLICE && !(await removeSlice())) return false;
     }
     const isDone = await removeSlice();
     this.#logRemoved(documents);

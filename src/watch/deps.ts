@@ -29,6 +29,20 @@ export const WATCH_POLICY = {
   deletionScanMs: 10_000,
 };
 
+/** The facts about the peer that decide which files are pushed and which documents are removed. */
+export interface PeerFacts {
+  /**
+   * Returns why the peer does not take text in an encoding, or undefined if it does. The answer
+   * depends on the encoding alone.
+   */
+  refusalOf(encoding: Encoding): Failure | undefined;
+  /**
+   * Whether the peer is an embedded one; undefined while that is unknown. The call may ask the
+   * peer, so it is made only if the answer matters.
+   */
+  isEmbedded(): boolean | undefined;
+}
+
 /** The dependencies that all folders share. */
 export interface WatchDeps {
   readonly state: State;
@@ -39,16 +53,7 @@ export interface WatchDeps {
   readonly renames: Renames;
   /** Called after each change of state, which then reaches the disk within a moment. */
   readonly committer: Committer;
-  /**
-   * Returns why the peer does not take text in an encoding, or undefined if it does. The answer
-   * depends on the encoding alone.
-   */
-  readonly accepts: (encoding: Encoding) => Failure | undefined;
-  /**
-   * Whether the peer is an embedded one; undefined while that is unknown. The call may ask the
-   * peer, so it is made only if the answer matters.
-   */
-  readonly isEmbedded: () => boolean | undefined;
+  readonly peer: PeerFacts;
   /** Called when the root of a folder goes away, comes back, or is another directory. */
   readonly onFolderStateChange?: () => void;
   readonly policy: typeof WATCH_POLICY;

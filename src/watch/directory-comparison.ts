@@ -1,9 +1,9 @@
 import { joinPath } from '../lib/file.js';
-import { nextTurn } from '../lib/slices.js';
+import { inSlices, nextTurn, Pace } from '../lib/slices.js';
 import { isMissing } from '../state/entry.js';
 import type { FolderDeps } from './folder-deps.js';
 import { entriesOf, isAbsence, type Listing } from './lister.js';
-import { inSlices, type PathLookup, SLICE, type Step } from './path-lookup.js';
+import { ENTRIES_PER_SLICE, type PathLookup, type Step } from './path-lookup.js';
 import type { FoundBy, Reconciler } from './reconciler.js';
 import { failures } from './rules/failures.js';
 
@@ -11,8 +11,8 @@ import { failures } from './rules/failures.js';
 interface Compared {
   /** All names that exist. */
   readonly listed: ReadonlySet<string>;
-  /** The names that need a fresh lstat: the listing may be stale. */
-  readonly undecided: readonly string[];
+  /** The names to look up: they need a fresh lstat, because the listing may be stale. */
+  readonly toLookUp: readonly string[];
   /** The directories that are to be listed next. */
   readonly steps: readonly Step[];
 }
@@ -37,7 +37,7 @@ export class DirectoryComparison {
     const knownDirectories = new Set(entries.knownDirectories(folder.name, directory));
     const compared = await this.#compareListed(listing, step, foundBy, knownDirectories);
     if (compared === undefined) return [];
-    const { listed, steps, undecided } = compared;
+    const { listed, steps, toLookUp } = compared;
     await hashQueue.room();
     const isUnlisted = (name: string) => !listed.has(name);
     const isUnlistedRecord = (name: string) => {
@@ -47,7 +47,7 @@ export class DirectoryComparison {
     };
     return [
       ...steps,
-      ...(await this.#lookUp(step, undecided, () => true)),
+      ...(await this.#lookUp(step, toLookUp, () => true)),
       ...(await this.#lookUp(step, entries.names(folder.name, directory), isUnlistedRecord)),
       ...(await this.#lookUp(step, knownDirectories, isUnlisted)),
     ];
@@ -62,25 +62,26 @@ export class DirectoryComparison {
   ): Promise<Compared | undefined> {
     const { folder, guard, hashQueue, scanHealth, state } = this.deps;
     const listed = this.#reportFailed(listing, directory);
-    const undecided: string[] = [];
+    const toLookUp: string[] = [];
     const steps: Step[] = [];
+    const pace = new Pace(ENTRIES_PER_SLICE);
     for (const { kind, name, stat } of entriesOf(listing)) {
       const path = joinPath(directory, name);
       listed.add(name);
       // If a directory is known under the name of a file, what is known below it is gone.
       const isPlainFile = kind === 'file' && !knownDirectories.has(name);
-      if (isPlainFile && !this.reconciler.isDecidedBySize(path, stat))
+      if (isPlainFile && !this.reconciler.needsFreshStat(path, stat))
         this.reconciler.file(path, guard.absolute(path), stat, foundBy);
       else if (kind === 'directory' && state.entries.line(folder.name, path) === undefined)
         steps.push(...(await this.lookup.directory(path, reached)));
-      else undecided.push(name);
-      if (listed.size % SLICE !== 0) continue;
+      else toLookUp.push(name);
+      if (!pace.step()) continue;
       scanHealth.progress();
       await nextTurn();
       await hashQueue.room();
       if (!guard.mayLook) return undefined;
     }
-    return { listed, undecided, steps };
+    return { listed, toLookUp, steps };
   }
 
   /** Reports the names that could not be looked at. @returns those of them that exist */
@@ -104,10 +105,10 @@ export class DirectoryComparison {
     isWanted: (name: string) => boolean,
   ): Promise<readonly Step[]> {
     const steps: Step[] = [];
-    await inSlices(names, async (slice) => {
+    for await (const slice of inSlices(names, ENTRIES_PER_SLICE)) {
       const paths = slice.filter(isWanted).map((name) => joinPath(directory, name));
       steps.push(...(await this.lookup.lookUp(paths, reached)));
-    });
+    }
     return steps;
   }
 }

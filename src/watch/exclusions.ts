@@ -7,11 +7,9 @@ import {
   itemName,
   keptOutFor,
   mayHaveDocument,
-  quarantined,
-  skipped,
-  stillKeptOut,
-  wasSkippedFor,
 } from '../state/entry.js';
+import { wasSkippedFor } from '../state/history.js';
+import { quarantined, skipped, stillKeptOut } from '../state/transitions.js';
 import type { FolderDeps } from './folder-deps.js';
 import { failures, PRIVATE_KEY } from './rules/failures.js';
 import type { Taken } from './rules/folder-rules.js';
@@ -20,9 +18,10 @@ import { waitingForDocument } from './unicode-names.js';
 /**
  * Records the files of one folder that are not pushed, each with its reason:
  *
- * - *Excluded*: a rule keeps the path out. The document of such a file stays in the peer, because a
- *   rule may be mistaken.
- * - *Skipped*: the content or the size keeps the file out.
+ * - *Excluded*: a path rule keeps the file out. Its record is removed. If the peer was sent a
+ *   document of it, the record stays, with the status `skipped` and the code EXCLUDED, and so does
+ *   the document, because a rule may be mistaken.
+ * - *Skipped*: its size, its content or the kind of its content keeps the file out.
  * - *Quarantined*: the file was to be taken, and cannot be without a change.
  */
 export class Exclusions {
@@ -44,12 +43,12 @@ export class Exclusions {
       );
     } else {
       state.remove(folder.name, path);
-      log.debug(at, `${itemName(at)} is skipped from now on: ${rule}.`);
+      log.debug(at, `${itemName(at)} is excluded from now on: ${rule}.`);
     }
     this.documentFreed(path);
   }
 
-  /** Skips a file for its content or size. */
+  /** Skips a file for its size, its content or the kind of its content. */
   skip(path: string, stat: FileStat, why: Failure): void {
     const { clock, folder, state } = this.deps;
     const before = state.get(folder.name, path);

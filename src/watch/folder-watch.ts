@@ -221,9 +221,9 @@ export class FolderWatch {
   }
 
   async #scanAll() {
-    const { accepts, digests, problems } = this.#deps;
+    const { digests, peer, problems } = this.#deps;
     // A file that the peer refused before may be taken now, though it did not change.
-    const refusals = JSON.stringify(ENCODINGS.map((encoding) => accepts(encoding)?.message));
+    const refusals = JSON.stringify(ENCODINGS.map((encoding) => peer.refusalOf(encoding)?.message));
     if (refusals !== this.#refusals) digests.clear();
     this.#refusals = refusals;
     problems.beginScan();

@@ -149,7 +149,7 @@ export class FolderMounts {
     const { name, path: root } = this.folder;
     const sorted = mounts.toSorted((a, b) => (a.path < b.path ? -1 : 1));
     const known: KnownMounts = { root, mounts: sorted };
-    this.deps.state.setMeta(keyOf(name), mounts.length === 0 ? undefined : known);
+    this.deps.state.setMeta(mountsMetaKey(name), mounts.length === 0 ? undefined : known);
   }
 }
 
@@ -206,10 +206,10 @@ function hasRecords({ name }: FolderConfig, directory: string, state: StateView)
 }
 
 function knownMounts({ name, path }: FolderConfig, state: StateView): readonly Mount[] {
-  const known = state.meta(keyOf(name)) as KnownMounts | undefined;
+  const known = state.meta(mountsMetaKey(name)) as KnownMounts | undefined;
   return known?.root === path ? known.mounts : [];
 }
 
-function keyOf(name: string): string {
+function mountsMetaKey(name: string): string {
   return `watch.mounts.${name}`;
 }

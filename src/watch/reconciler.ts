@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Fingerprint } from '../content/reader.js';
+import type { Fingerprint } from '../content/file-reader.js';
 import { NO_WORDS } from '../content/words.js';
 import { wallAheadMs } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
@@ -7,7 +7,6 @@ import { directoryOf, ENCODINGS, type FileStat, sameStat } from '../lib/file.js'
 import {
   type Entry,
   type Failure,
-  gone,
   hasContent,
   isExcluded,
   isItem,
@@ -15,13 +14,14 @@ import {
   itemName,
   keptOutFor,
   mayHaveDocument,
-  read,
   type Version,
 } from '../state/entry.js';
+import { gone, read } from '../state/transitions.js';
 import { Exclusions } from './exclusions.js';
 import type { FolderDeps } from './folder-deps.js';
 import { failures, PRIVATE_KEY } from './rules/failures.js';
 import type { Taken } from './rules/folder-rules.js';
+import { failureOfStat } from './rules/stat-rules.js';
 import { isWaitingForName, ownerOfDocument } from './unicode-names.js';
 
 /**
@@ -38,9 +38,15 @@ export type FoundBy = 'look' | 'newDirectory' | 'request';
  * Compares what was found at a path of one folder with what state knows of it, and brings the
  * difference into state. Scans and fs events end here.
  *
- * A file with an unchanged stat is left alone, unless the configuration changed what becomes of it.
- * Any other file is read as soon as it is at rest. A scan and an fs event may find the same path at
- * the same time, so every decision is made anew when its result is put into state.
+ * Path rules decide whether the file is taken. Then its stat decides whether it is skipped, and
+ * what state knows of it decides whether it is new. A file with an unchanged stat is left alone,
+ * unless the configuration changed what becomes of it. Any other file is read as soon as it is at
+ * rest. A scan and an fs event may find the same path at the same time, so every decision is made
+ * anew when its result is put into state.
+ *
+ * Files of a directory that did not change since the last scan do not come here, because the
+ * scanner does not compare it. Where something in a directory stays to be done, though nothing in
+ * it may change, `#reopen` has the next scan compare it again.
  */
 export class Reconciler {
   /** The start of the last full scan that went to its end, in ms since the epoch. */
@@ -77,13 +83,14 @@ export class Reconciler {
       this.#exclusions.exclude(path, decision.rule);
       return;
     }
-    const sizeFailure = this.#failureOfSize(stat);
+    const statFailure = failureOfStat(stat, folder);
     const before = state.get(folder.name, path);
-    const isSame = before !== undefined && !isMissing(before) && sameStat(before.version, stat);
-    const mayBeDone = isSame && sizeFailure === undefined && foundBy !== 'request';
-    if (mayBeDone && this.#isDone(before, decision)) return;
+    const isUnchanged =
+      before !== undefined && !isMissing(before) && sameStat(before.version, stat);
+    const mustBeJudged = statFailure !== undefined || foundBy === 'request';
+    if (isUnchanged && !mustBeJudged && this.#isDone(before, decision)) return;
     if (!debouncer.atRest(path, stat)) this.#reopen(path);
-    else if (sizeFailure !== undefined) this.#exclusions.skip(path, stat, sizeFailure);
+    else if (statFailure !== undefined) this.#exclusions.skip(path, stat, statFailure);
     else {
       // During the first scan every directory is new, and that proves nothing.
       const hasJustCome = foundBy === 'newDirectory' && this.scannedFrom >= this.#beganAt;
@@ -92,12 +99,14 @@ export class Reconciler {
   }
 
   /**
-   * Whether the size keeps a file out and state does not know that yet. Such a file needs a fresh
-   * lstat: the listing may be stale, and no reading compares its stat with the file.
+   * Whether a file needs a fresh lstat, because its stat keeps it out and a listing may be stale. A
+   * file that is read needs none: reading compares the stat. Nor does a file of which state knows
+   * already that it is kept out.
    */
-  isDecidedBySize(path: string, stat: FileStat): boolean {
-    if (this.#failureOfSize(stat) === undefined) return false;
-    const before = this.deps.state.get(this.deps.folder.name, path);
+  needsFreshStat(path: string, stat: FileStat): boolean {
+    const { folder, state } = this.deps;
+    if (failureOfStat(stat, folder) === undefined) return false;
+    const before = state.get(folder.name, path);
     if (before === undefined || keptOutFor(before) === undefined) return true;
     return !sameStat(before.version, stat);
   }
@@ -127,12 +136,6 @@ export class Reconciler {
       this.#reopen(path);
       if (isCertain && !guard.isUnmounted(path)) this.#markGone(known);
     }
-  }
-
-  #failureOfSize({ size }: FileStat): Failure | undefined {
-    const { maxFileSize } = this.deps.folder;
-    if (size === 0) return failures.empty();
-    return size > maxFileSize ? failures.tooLarge(size, maxFileSize) : undefined;
   }
 
   #markGone(known: Entry): void {
@@ -165,16 +168,16 @@ export class Reconciler {
       this.#reopen(path);
       return false;
     }
-    const isAccepted = this.deps.accepts(before.version.encoding) === undefined;
+    const isAccepted = this.deps.peer.refusalOf(before.version.encoding) === undefined;
     return isAccepted && before.url === taken.url && before.collection === taken.collection;
   }
 
-  /** Whether the reason that kept an unchanged file out still applies. */
+  /** Whether the reason for which an unchanged file was skipped still applies. */
   #isStillKeptOut({ code, message }: Failure): boolean {
-    const { accepts, folder } = this.deps;
+    const { folder, peer } = this.deps;
     if (code === PRIVATE_KEY) return folder.ignoreDefaults;
     if (code === NO_WORDS) return true;
-    return ENCODINGS.some((encoding) => accepts(encoding)?.message === message);
+    return ENCODINGS.some((encoding) => peer.refusalOf(encoding)?.message === message);
   }
 
   /** Reads a file that is not being read already. If it is, another look follows. */
@@ -226,9 +229,9 @@ export class Reconciler {
     taken: Taken,
     notBefore: number,
   ): void {
-    const { accepts, folder } = this.deps;
+    const { folder, peer } = this.deps;
     const isSecret = holdsPrivateKey && folder.ignoreDefaults;
-    const refusal = isSecret ? failures.privateKey(folder.name) : accepts(version.encoding);
+    const refusal = isSecret ? failures.privateKey(folder.name) : peer.refusalOf(version.encoding);
     if (refusal !== undefined) {
       this.#exclusions.skip(path, version, refusal);
       return;

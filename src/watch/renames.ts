@@ -7,9 +7,8 @@ import {
   isAway,
   isMissing,
   itemName,
-  renamedFrom,
-  renamedTo,
 } from '../state/entry.js';
+import { renamedFrom, renamedTo } from '../state/history.js';
 import type { State } from '../state/state.js';
 
 /** Maximum number of files that are remembered on each side. The oldest are forgotten first. */

@@ -83,7 +83,7 @@ export class FolderRoot {
       if (replaced === undefined) {
         const { dev, ino, real } = found;
         // The next commit brings it to the disk. Without one, the next start looks again.
-        if (!isKnown) state.setMeta(keyOf(name), found);
+        if (!isKnown) state.setMeta(rootMetaKey(name), found);
         this.real = real;
         this.#accepted = { dev, ino, real };
       }
@@ -194,10 +194,10 @@ function hasRecords({ name }: FolderName, state: StateView): boolean {
 }
 
 function knownRoot({ name }: FolderName, state: StateView): KnownRoot | undefined {
-  return state.meta(keyOf(name)) as KnownRoot | undefined;
+  return state.meta(rootMetaKey(name)) as KnownRoot | undefined;
 }
 
-function keyOf(name: string): string {
+function rootMetaKey(name: string): string {
   return `watch.root.${name}`;
 }
 

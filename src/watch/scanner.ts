@@ -29,7 +29,7 @@ const CONCURRENT_LISTINGS = 8;
  *
  * A walk goes directory by directory. The scanner opens a watch on the directory, lists it, reads
  * its ignore file, and compares the listing with state. A directory with the digest of the last
- * scan is not compared.
+ * scan is left out here, in `#visit`: no rule is applied to its files again.
  */
 export class Scanner {
   readonly #lookup: PathLookup;

@@ -13,8 +13,8 @@ import { why } from '../../src/api/why.js';
 import { shapesOf } from '../../src/cli/output-schema.js';
 import { allCommands } from '../../src/commands/commands.js';
 import { silentLogger } from '../../src/lib/logger.js';
-import { quarantined } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';
+import { quarantined } from '../../src/state/transitions.js';
 import { setUp, TROUBLE } from '../report/world.js';
 import { lifeOf, pendingRecord } from '../state/records.js';
 

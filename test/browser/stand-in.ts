@@ -41,7 +41,7 @@ export class StandIn {
   #lists = 0;
   /** Whether queries for lists of files fail. */
   isBroken = false;
-  /** What was to be done. */
+  /** The commands that the page sent. */
   readonly asked: { readonly ask: string; readonly parameters: unknown }[] = [];
   readonly #lines = new EventEmitter().setMaxListeners(0);
   readonly #page: StatusPage;
@@ -92,7 +92,7 @@ export class StandIn {
       throw new PeersyncError({ code: 'X', message: 'There is no such thing.', hint: 'Go back.' });
     else {
       this.asked.push({ ask, parameters });
-      yield [{ retried: 1, lookedAt: 0 }];
+      yield [{ retried: 1, toRead: 0 }];
     }
   }
 

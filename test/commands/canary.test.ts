@@ -14,7 +14,7 @@ import { DIALECTS } from '../../src/peer/dialects/dialects.js';
 import { yacyAddresses } from '../../src/peer/dialects/yacy-addresses.js';
 import { PeerError } from '../../src/peer/errors.js';
 import type { Peerdoc } from '../../src/peer/peerdoc.js';
-import { packDocument } from '../../src/uplink/documents.js';
+import { packDocument } from '../../src/uplink/document-text.js';
 
 const { yacy, standard } = DIALECTS;
 const BASE = 'https://files.example.org/canary/';
@@ -33,7 +33,7 @@ const error = new PeerError('PEER_FAILED', { url: BASE, what: 'failed', delivere
 const behindGate = new PeersyncError(yacyAddresses.dropped(LOCAL));
 
 /**
- * What became of three documents and the one below the URL of the folder `vault`: all well, but for
+ * The outcomes of three documents and the one below the URL of the folder `vault`: all well, except
  * changes at one of them.
  */
 function withAt(what?: string, changes: Partial<Probed> = {}): readonly Probed[] {

@@ -36,7 +36,7 @@ it.each<[Partial<MirrorReport>, string]>([
     { isOver: true, changed: true },
     'prices: tables/prices.csv removed, until the peer has it again',
   ],
-  // What the peer says does not act on the terminal.
+  // Control characters from the peer do not reach the terminal.
   [
     {
       name: 'a\u0007',
@@ -86,7 +86,7 @@ it('the mirrors of status stand under each other, the file last, with what a per
 it.each([
   [['prices'], 0, '  0% 0 mirrors done, 12s, waiting for prices'],
   [['a', 'b', 'c', 'd\x1b'], 4, ' 50% 4 mirrors done, 12s, waiting for a, b, c, …'],
-  // What a pattern brought is not known ahead.
+  // The number of mirrors of a pattern is not known ahead.
   [[], 3, ' 75% 3 mirrors done, 12s'],
 ])('a run of mirrors that waits for %j shows %i of them done', (waiting, done, line) => {
   expect(progressLine(mirrorStep(waiting, done, 12_000), 3)).toBe(line);

@@ -5,7 +5,7 @@ import { conditionsOf } from '../../src/report/conditions.js';
 import { paceOf } from '../../src/report/pace.js';
 import type { FolderReport, StatusFacts, StatusReport } from '../../src/report/status-report.js';
 
-/** What status says, without colours. */
+/** Returns the output of `status` without colours. */
 export function statusText(
   ...[status, now, missing, width]: Parameters<typeof statusLines>
 ): string[] {
@@ -55,7 +55,7 @@ export function folder(name: string): FolderReport {
   return { name, path: `/data/${name}`, collection: name, items: counts, watch };
 }
 
-/** A status without trouble. */
+/** A status without conditions. */
 export function report(parts: Partial<StatusFacts> = {}): StatusReport {
   const status: StatusFacts = {
     configuration: undefined,

@@ -106,7 +106,7 @@ describe('the view', () => {
     ]);
   });
 
-  it('tells every trouble, and nothing of a file can write on the terminal', () => {
+  it('tells every condition, and nothing of a file can write on the terminal', () => {
     const text = shown(modelOf(troubled(), { events: [event(1)] }), 160, 60).join('\n');
     expect(text).toContain('peer     does not answer, for 1m');
     expect(text).toMatch(/connection refused\.\n +Is it running\?/);
@@ -138,7 +138,7 @@ describe('the view', () => {
         if (rows > 1 && columns > 6) expect(lines.at(-1)).toBe('q quit');
         if (columns > 20) expect(lines[0]).toMatch(/^peersync {2}runs/);
       }
-    // What matters most has what room there is.
+    // The gravest conditions take the room that there is.
     const lines = shown(model, 120, 24);
     for (const words of [/does not answer/, /ALERT/, /and \d+ lines more: `peersync status`/])
       expect(lines.join('\n')).toMatch(words);
@@ -172,7 +172,7 @@ describe('the view', () => {
 
   it('is one plain line where nothing is drawn', () => {
     expect(watchLine(modelOf(troubled()), NOW)).toBe(
-      '12:30:00 12,345 confirmed, 1,204,311 pending, 40 accepted, 9 quarantined, the peer does not answer, for 1m, 5 troubles: see `peersync status`',
+      '12:30:00 12,345 confirmed, 1,204,311 pending, 40 accepted, 9 quarantined, the peer does not answer, for 1m, 5 conditions: see `peersync status`',
     );
     const lost = new WatchModel();
     lost.disconnect('the daemon does not run');

@@ -210,7 +210,7 @@ describe('a folder', () => {
     const { directory, path } = await atPeer();
     rmSync(join(directory, 'inbox'), { recursive: true });
     const check = await peersync(['check', '-c', path]);
-    expectClear(check, 1, /^TROUBLE .*inbox does not exist\n +Make it with `mkdir -p .*inbox`/m);
+    expectClear(check, 1, /^FAILED .*inbox does not exist\n +Make it with `mkdir -p .*inbox`/m);
     expect(check.stdout).toMatch(/start with `peersync run --create -c [^`]+`/);
     const run = new Running(['run', '-c', path]);
     await run.says(/inbox.*(does not exist|is not there|missing|vanished)/);

@@ -79,7 +79,7 @@ describe('a canary at a YaCy', () => {
       /ok +addresses of folder notes: http:\/\/notes\.example\.org\/n\/peersync-canary\/plain\.txt/,
     );
     expect(stdout).toMatch(
-      /TROUBLE +addresses of folder vault: .*takes no documents with local addresses/,
+      /FAILED +addresses of folder vault: .*takes no documents with local addresses/,
     );
     expect(stdout).toContain('network.unit.domain');
     expect(stdout).toContain('Files of the folder "vault" would end in quarantine.');
@@ -102,7 +102,7 @@ describe('a canary at a YaCy', () => {
       for (const name of Object.keys(folders))
         expect(stdout).toMatch(
           new RegExp(
-            `TROUBLE +addresses of folder ${name}: .*takes no documents with ${reach} addresses`,
+            `FAILED +addresses of folder ${name}: .*takes no documents with ${reach} addresses`,
           ),
         );
       expect(stdout).toContain('network.unit.domain');
@@ -175,7 +175,7 @@ describe('a canary at an embedded peer', () => {
     const { code, stdout } = await site.run(...CANARY);
     expect(code).toBe(1);
     expect(stdout).toMatch(
-      /^TROUBLE +canaries: 6 documents stay in the peer, .*plain\.txt, .*not mine/m,
+      /^FAILED +canaries: 6 documents stay in the peer, .*plain\.txt, .*not mine/m,
     );
     const later = /`peersync (push --remove .*)`/.exec(stdout)?.[1]?.split(' ') ?? [];
     site.proxy.behaviour = well;
@@ -221,11 +221,11 @@ describe('a canary at a peer of the standard', () => {
     });
     const { code, stdout } = await peersync([...CANARY, '--config', config], { cwd });
     expect(code).toBe(1);
-    expect(stdout).toMatch(/^TROUBLE +mirror nowhere: the peer has no table/m);
+    expect(stdout).toMatch(/^FAILED +mirror nowhere: the peer has no table/m);
     expect(stdout).toMatch(
-      /^TROUBLE +mirror large.txt: .* more than 1048576 bytes\n +Raise its `maxSize`/m,
+      /^FAILED +mirror large.txt: .* more than 1048576 bytes\n +Raise its `maxSize`/m,
     );
-    expect(stdout).toMatch(/^TROUBLE +mirror nowhere.txt: the peer has no shared object/m);
+    expect(stdout).toMatch(/^FAILED +mirror nowhere.txt: the peer has no shared object/m);
     expect(stdout).toMatch(/^ok +plain text: confirmed/m);
   });
 
@@ -243,6 +243,6 @@ describe('a canary at a peer of the standard', () => {
     writeFileSync(config, JSON.stringify({ peer: { url, dialect: 'standard' }, folders }));
     const { code, stdout } = await run(...CANARY, '--config', config, '--timeout', '5s');
     expect(code).toBe(1);
-    expect(stdout).toMatch(/TROUBLE +plain text: .*Bananas are on offer today/);
+    expect(stdout).toMatch(/FAILED +plain text: .*Bananas are on offer today/);
   });
 });

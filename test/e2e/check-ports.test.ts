@@ -111,11 +111,11 @@ describe('check of the listening addresses', () => {
     const ours = await peersync(['check', '-c', config]);
     expect(ours.code).toBe(0);
     const served = 'the running daemon serves it at http://127.0.0.1';
-    expect(ours.stdout).toContain(`ok       embedded peer: ${served}:${ports.peer}\n`);
-    expect(ours.stdout).toContain(`ok       status page: ${served}:${ports.page}/\n`);
+    expect(ours.stdout).toContain(`ok      embedded peer: ${served}:${ports.peer}\n`);
+    expect(ours.stdout).toContain(`ok      status page: ${served}:${ports.page}/\n`);
     const theirs = await peersync(['check', '-c', place(`127.0.0.1:${ports.page}`, ports.peer)]);
     expect(theirs.code).toBe(1);
-    expect(theirs.stdout).toContain(`TROUBLE  embedded peer: 127.0.0.1:${ports.peer} is in use\n`);
-    expect(theirs.stdout).toContain(`TROUBLE  status page: 127.0.0.1:${ports.page} is in use\n`);
+    expect(theirs.stdout).toContain(`FAILED  embedded peer: 127.0.0.1:${ports.peer} is in use\n`);
+    expect(theirs.stdout).toContain(`FAILED  status page: 127.0.0.1:${ports.page} is in use\n`);
   });
 });

@@ -66,8 +66,8 @@ describe('while a daemon runs', () => {
     await peersync(['once', '-c', path]);
     chmodSync(join(directory, 'data', 'state'), 0o755);
     const check = await peersync(['check', '-c', path]);
-    expect(check.stdout).toMatch(/^note {5}state: .* others can look into it$/m);
-    expect(check.stdout).toMatch(/^ok {7}folder inbox: /m);
+    expect(check.stdout).toMatch(/^note {4}state: .* others can look into it$/m);
+    expect(check.stdout).toMatch(/^ok {6}folder inbox: /m);
     const alone = await peersync(['retry', '--all', '-c', path]);
     expect(alone.stdout).toMatch(
       /looked at again\. No daemon runs now: the next `peersync run[^`]*` or `peersync once[^`]*` goes on with that\.\n$/,

@@ -86,9 +86,9 @@ it('check reports whether the peer has the mirrored objects, and whether the fil
   for (const line of [
     /^ok +state: .*state (will be made when it is needed|can be written)$/m,
     /^ok +mirror root: .*mirror will be made when it is needed$/m,
-    /^TROUBLE +mirror wages: the peer has no table "wages"\n +Mend its name .* `peersync table set wages --pk KEY COLUMN=VALUE.*` sets its first row\.$/m,
+    /^FAILED +mirror wages: the peer has no table "wages"\n +Mend its name .* `peersync table set wages --pk KEY COLUMN=VALUE.*` sets its first row\.$/m,
     /^ok +mirror rota-\*: matches 1 table of the peer$/m,
-    /^TROUBLE +mirror lists\/a.txt: the peer has no shared object "a.txt"$/m,
+    /^FAILED +mirror lists\/a.txt: the peer has no shared object "a.txt"$/m,
     /^ok +mirror big.txt: the peer has the shared object$/m,
   ])
     expect(stdout).toMatch(line);
@@ -97,7 +97,7 @@ it('check reports whether the peer has the mirrored objects, and whether the fil
   expect(await site.run('check')).toMatchObject({ code: 0 });
   writeFileSync(site.path('mirror'), 'in the way');
   expect((await site.run('check')).stdout).toMatch(
-    /^TROUBLE +mirror root: .*mirror cannot be written/m,
+    /^FAILED +mirror root: .*mirror cannot be written/m,
   );
 });
 

@@ -225,7 +225,7 @@ describe('the package', () => {
     config.peer.embedded = { dir: './data/peer', port: 0 };
     config.status = { listen: '127.0.0.1:0' };
     writeFileSync(path, JSON.stringify(config));
-    expect((await peersync('check')).stdout).toContain('ok       folder inbox');
+    expect((await peersync('check')).stdout).toContain('ok      folder inbox');
 
     const daemon = spawn('peersync', ['run'], { cwd: home, env });
     afterwards('test', () => void daemon.kill('SIGKILL'));

@@ -49,7 +49,7 @@ it('a peer that had Digest gets no plain-text password after a restart, unless a
   const checked = await site.run('check');
   expect(checked).toMatchObject({
     code: 1,
-    stdout: expect.stringMatching(/^TROUBLE {2}access: .*asks for Basic/m),
+    stdout: expect.stringMatching(/^FAILED {2}access: .*asks for Basic/m),
   });
   expect((await site.run('table', 'list')).stderr).toContain('asks for Basic');
   expect(came.join()).not.toContain('Basic');
@@ -78,13 +78,13 @@ it('Basic over http to another machine needs peer.auth.allowBasic, which a reloa
     'it is said',
   );
   expect((await site.run('check')).stdout).toMatch(
-    /^TROUBLE {2}access: .*in plain text[\s\S]*allowBasic/m,
+    /^FAILED {2}access: .*in plain text[\s\S]*allowBasic/m,
   );
   expect(came).toEqual([]);
   site.configure({ peer: site.section({ url, auth: { ...auth, allowBasic: true } }) });
   const report = await site.ask<ReloadReport>('reload');
   expect(report).toEqual({ changes: ['peer.auth.allowBasic: false, now true'], restart: [] });
   await site.confirmed('inbox/a.txt');
-  expect((await site.run('check')).stdout).toContain('ok       access:');
+  expect((await site.run('check')).stdout).toContain('ok      access:');
   await site.stop();
 });

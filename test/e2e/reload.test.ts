@@ -166,7 +166,7 @@ describe('a reload of a running daemon', () => {
       'push.concurrency',
       'watch.rescan',
       'folders',
-      'goes on as before',
+      'everything continues as before',
     ])
       expect(said()).toContain(part);
     const refused = {

@@ -189,6 +189,7 @@ describe('an embedded peer', () => {
         code: 'EMBEDDED_DIR_OPEN_TO_OTHERS',
         message: expect.stringContaining(`(mode ${mode.toString(8)})`),
         hint: expect.stringContaining(`\`chmod go-w ${dir}\``),
+        details: { dir },
       });
       expect(readdirSync(dir)).toEqual([]);
     },

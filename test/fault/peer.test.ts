@@ -96,7 +96,7 @@ describe.concurrent('check', () => {
     const { code, stdout } = await site.run('check');
     expect(code).toBe(4);
     expect(stdout).toMatch(
-      /^TROUBLE +peer: .*ECONNREFUSED.*\n {9}Check that the peer is running .*\.$/m,
+      /^FAILED +peer: .*ECONNREFUSED.*\n {8}Check that the peer is running .*\.$/m,
     );
   });
 });

@@ -26,15 +26,22 @@ it('an error has the texts of its table with the values, which logs get as detai
   });
 });
 
-it('an error may have another hint and other details than those of its table', () => {
-  const error = new SomeError('BAD_REQUEST', {}, { hint: 'Give up.', details: { n: 1 } });
+it('an error may have another hint, other details and another exit code than its table', () => {
+  const context = { hint: 'Give up.', details: { n: 1 }, exitCode: EXIT.quarantined };
+  const error = new SomeError('BAD_REQUEST', {}, context);
   expect(error).toMatchObject({
     message: 'Not {}.',
     hint: 'Give up.',
     details: { n: 1 },
     status: 400,
-    exitCode: EXIT.usage,
+    exitCode: EXIT.quarantined,
   });
+});
+
+it('a code that is computed takes the values of all codes', () => {
+  const values = { dir: 'd', left: 1, more: '' };
+  for (const code of ['DISK_FULL', 'BAD_REQUEST'] as (keyof typeof ERRORS)[])
+    expect(new SomeError(code, values).code).toBe(code);
 });
 
 it('the compiler refuses a code or a value that the table does not have', () => {

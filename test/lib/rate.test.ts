@@ -15,7 +15,7 @@ function growing(isNotedAlways: boolean) {
       if (isNotedAlways || perTick > 0) rate.note(now, count);
     }
   };
-  /** So many at once, as a peer shows them that commits its index now and then. */
+  /** A burst of that size, as from a peer that commits its index now and then. */
   const burst = (size: number) => {
     count += size;
     rate.note(now, count);

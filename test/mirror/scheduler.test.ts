@@ -30,13 +30,15 @@ class Runs {
     this.scheduler = new Scheduler({
       clock: this.clock,
       random: () => 0.5,
-      run: async ({ name, identity }) => {
-        this.begun.push(name);
-        const end = await this.end();
-        this.#failed = end === 'failed' ? this.#failed + 1 : 0;
-        return { end, report: { name, ...identity, failures: this.#failed } };
+      runner: {
+        run: async ({ name, identity }) => {
+          this.begun.push(name);
+          const end = await this.end();
+          this.#failed = end === 'failed' ? this.#failed + 1 : 0;
+          return { end, report: { name, ...identity, failures: this.#failed } };
+        },
+        ended: ({ name }) => void this.ended.push(name),
       },
-      onEnded: ({ name }) => void this.ended.push(name),
     });
     this.#mirrors = Object.entries(mirrors).map(
       ([name, { kind = 'share', ...made }]) =>

@@ -218,6 +218,7 @@ describe('accepting', () => {
       code: 'MIRROR_UNKNOWN',
       exitCode: 2,
       message: 'There is no mirror called "lsit.txt"; did you mean "list.txt"?',
+      details: { what: '"lsit.txt"' },
     });
   });
 });

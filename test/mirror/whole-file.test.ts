@@ -194,7 +194,11 @@ describe('a file that cannot be written', () => {
     const { target, file, replace } = setting();
     mkdirSync(file, { recursive: true });
     const message = `${file} cannot be written: a directory is in the way.`;
-    await expect(replace('a')).rejects.toMatchObject({ code: 'MIRROR_BLOCKED', message });
+    await expect(replace('a')).rejects.toMatchObject({
+      code: 'MIRROR_BLOCKED',
+      message,
+      details: { what: file, detail: 'a directory' },
+    });
     const below = { ...target, path: 'a/mine/c.csv' };
     writeFileSync(join(target.root, 'a/mine'), 'mine');
     await expect(replaceWhole(below, pieces('a'))).rejects.toMatchObject({

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ItemLine, ItemsPage } from '../../src/page/api.js';
 import { itemsPage } from '../../src/report/items.js';
-import { quarantined } from '../../src/state/entry.js';
+import { quarantined } from '../../src/state/transitions.js';
 import { lifeOf, pendingRecord } from '../state/records.js';
 import { PageAtWork } from './page-at-work.js';
 
@@ -225,9 +225,9 @@ describe('POST /api', () => {
     const retry = (body: object) => posted(page, 'retry', body);
     expect(await retry({ paths: [join(page.directory, 'inbox/a.md')] })).toEqual({
       retried: 1,
-      lookedAt: 0,
+      toRead: 0,
     });
-    expect(await retry({ paths: ['inbox/sub'] })).toEqual({ retried: 2, lookedAt: 0 });
+    expect(await retry({ paths: ['inbox/sub'] })).toEqual({ retried: 2, toRead: 0 });
     expect(page.state.get('inbox', 'sub/c.md')?.status).toBe('pending');
     expect(page.state.figures().unsaved).toBe(0);
     expect(await retry({ all: true })).toMatchObject({ retried: 4 });

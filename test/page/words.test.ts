@@ -125,12 +125,12 @@ describe('the headline of the page', () => {
       title: 'paused · 34 waiting',
       sentence: 'Nothing is searchable yet. 34 wait. Paused until you resume.',
     });
-    expect(summary({ pending: 1 }, asked({ pausedUntil: NOW + 30_000 }))).toMatchObject({
+    expect(summary({ pending: 1 }, asked({ retryAfterUntil: NOW + 30_000 }))).toMatchObject({
       level: 'warn',
       sentence: 'Nothing is searchable yet. 1 waits.',
       detail: 'The peer asked to wait; requests continue in 30s.',
     });
-    expect(summary({ pending: 1 }, asked({ pausedUntil: NOW - 1 }))).toMatchObject({
+    expect(summary({ pending: 1 }, asked({ retryAfterUntil: NOW - 1 }))).toMatchObject({
       level: 'busy',
       detail: '',
     });

@@ -270,7 +270,7 @@ describe('a peer that is busy', () => {
     expect(wire.admitted()).toEqual(['interactive']);
     wire.pass('interactive', 'answered');
     wire.breaker.endWait(wire.now);
-    expect([wire.breaker.pausedUntil, wire.admits('push')]).toEqual([30_000, false]);
+    expect([wire.breaker.retryAfterUntil, wire.admits('push')]).toEqual([30_000, false]);
     wire.wait(1);
     wire.start('push');
     expect(wire.admitted()).toEqual([...LANES]);
@@ -283,11 +283,11 @@ describe('a peer that is busy', () => {
     wire.end(first, 'busy', 30_000);
     wire.wait(1000);
     wire.end(second, 'busy', 5000);
-    expect(wire.breaker.pausedUntil).toBe(30_000);
+    expect(wire.breaker.retryAfterUntil).toBe(30_000);
     wire.end(wire.start('interactive'), 'busy', 60_000);
-    expect(wire.breaker.pausedUntil).toBe(61_000);
+    expect(wire.breaker.retryAfterUntil).toBe(61_000);
     wire.end(wire.start('interactive'), 'busy', 86_400_000);
-    expect(wire.breaker.pausedUntil).toBe(1_000 + 3_600_000);
+    expect(wire.breaker.retryAfterUntil).toBe(1_000 + 3_600_000);
   });
 
   test.each([undefined, 0, -5, Number.NaN])(
@@ -334,7 +334,7 @@ describe('a peer that is busy', () => {
       reason: { kind: 'unreachable' },
       tries: 2,
     });
-    expect(wire.breaker.pausedUntil).toBeLessThan(0);
+    expect(wire.breaker.retryAfterUntil).toBeLessThan(0);
   });
 });
 
@@ -391,7 +391,9 @@ function walk(steps: readonly Step[], random: number): void {
     expect(wire.admits('interactive')).toBe(true);
     const { reason, state } = wire.status();
     if (state === 'closed')
-      expect(LANES.every((lane) => wire.admits(lane))).toBe(wire.breaker.pausedUntil <= wire.now);
+      expect(LANES.every((lane) => wire.admits(lane))).toBe(
+        wire.breaker.retryAfterUntil <= wire.now,
+      );
     if (state === 'open')
       expect(wire.waitMs()).toBeLessThanOrEqual(reason?.kind === 'denied' ? 300_000 : 60_000);
   }

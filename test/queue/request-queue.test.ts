@@ -170,11 +170,11 @@ describe('ready', () => {
       .run('push', () => Promise.reject(new Bad({ kind: 'busy', retryAfterMs: 500 })))
       .catch(() => {});
     const ready = follow(queue.ready('push'));
-    expect(queue.status().pausedUntil).toBe(clock.now() + 500);
+    expect(queue.status().retryAfterUntil).toBe(clock.now() + 500);
     await clock.advance(499);
     expect(ready.isOver).toBe(false);
     await clock.advance(1);
-    expect([ready.isOver, queue.status().pausedUntil]).toEqual([true, undefined]);
+    expect([ready.isOver, queue.status().retryAfterUntil]).toEqual([true, undefined]);
     expect(said.at(-1)).toBe('info: peer asks to wait: busy. Going on in 500ms.');
   });
 

@@ -5,15 +5,8 @@ import { approve } from '../../src/api/approve-deletes.js';
 import { forgetFolder } from '../../src/api/forget.js';
 import { statusReport } from '../../src/report/status.js';
 import { explain } from '../../src/report/why.js';
-import {
-  accepted,
-  type Entry,
-  gone,
-  removed,
-  removing,
-  type SkippedWithDocument,
-  skipped,
-} from '../../src/state/entry.js';
+import type { Entry, SkippedWithDocument } from '../../src/state/entry.js';
+import { accepted, gone, removed, removing, skipped } from '../../src/state/transitions.js';
 import { massDeletion, massDeletionCondition } from '../../src/watch/mass-deletions.js';
 import { failures } from '../../src/watch/rules/failures.js';
 import { pendingRecord, sentOf } from '../state/records.js';

@@ -48,7 +48,7 @@ describe('how long things took lately', () => {
     const recent = new RecentDurations(HOUR);
     setFlagsFromString('--expose-gc');
     const inUse = () => {
-      // What one collection found free is given back before the next.
+      // Memory that one collection frees is returned before the next.
       runInNewContext('gc(); gc()');
       return process.memoryUsage().arrayBuffers;
     };

@@ -35,7 +35,7 @@ describe('the pace', () => {
         ...moving,
         queue: { ...queue, circuit: { ...circuit, held: ['confirm'] as const } },
       },
-      'the peer asked to wait': { ...moving, queue: { ...queue, pausedUntil: NOW + 1 } },
+      'the peer asked to wait': { ...moving, queue: { ...queue, retryAfterUntil: NOW + 1 } },
       'a person paused': { ...moving, queue: { ...queue, paused: { since: NOW } } },
       'no daemon runs': { ...moving, queue: undefined },
     };

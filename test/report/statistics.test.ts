@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { gone } from '../../src/state/entry.js';
+import { gone } from '../../src/state/transitions.js';
 import { DAY, desk, expectNear, HOUR, MINUTE, SECOND } from './world.js';
 
 describe('time-to-search', () => {
@@ -194,7 +194,7 @@ describe('alerts.timeToSearch', () => {
     await d.searchable(30 * SECOND, ...some(95, 'quick'));
     await d.searchable(2 * MINUTE, ...some(5, 'slow'));
     await d.clock.advance(10 * SECOND);
-    // What waited for long was told of, and is over.
+    // The condition of the files that waited was reported, and has ended.
     await d.clock.advance(6 * MINUTE);
     expect(d.alerts).toEqual([]);
     await d.searchable(2 * MINUTE, 'one too many');

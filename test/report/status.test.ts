@@ -6,7 +6,7 @@ import { readyReasons } from '../../src/report/conditions.js';
 import type { Live } from '../../src/report/live.js';
 import { statusReport, statusSentence } from '../../src/report/status.js';
 import type { FolderReport, StatusFacts, StatusReport } from '../../src/report/status-report.js';
-import { gone, quarantined } from '../../src/state/entry.js';
+import { gone, quarantined } from '../../src/state/transitions.js';
 import { folder, NO_ITEMS, NOW, queue, report, statusText } from '../commands/report.js';
 import { pendingRecord } from '../state/records.js';
 import { FakeClock } from '../support/fake-clock.js';
@@ -209,7 +209,7 @@ describe('the sentence for systemctl status', () => {
       `the one before holds: It is refused (since ${when})`,
     ],
     [askedOf(open('unreachable')), `does not answer: no (since ${when})`],
-    [askedOf({ pausedUntil: since }), `; the peer asked to wait until ${when}`],
+    [askedOf({ retryAfterUntil: since }), `; the peer asked to wait until ${when}`],
     [{ paused: { since } }, `; paused since ${when}`],
     [
       { paused: { since, until: at('12:00:00') } },

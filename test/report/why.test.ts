@@ -8,7 +8,7 @@ import type { QueueStatus } from '../../src/queue/request-queue.js';
 import { locate } from '../../src/report/items.js';
 import type { Live } from '../../src/report/live.js';
 import { explain } from '../../src/report/why.js';
-import { accepted, gone, read, removing, skipped } from '../../src/state/entry.js';
+import { accepted, gone, read, removing, skipped } from '../../src/state/transitions.js';
 import type { NextLookUp } from '../../src/uplink/confirm-loop.js';
 import type { ReadersFailure } from '../../src/uplink/document-processes.js';
 import type { PathProblem } from '../../src/watch/watcher.js';
@@ -26,7 +26,7 @@ interface Told {
   readersFailure?: ReadersFailure;
 }
 
-/** What of a daemon tells how a path goes on. */
+/** The parts of a daemon that decide about the next step of a path. */
 function liveWith(told: Told): Live {
   const uplink = { isInFlight: () => false, nextLookUp: () => told.nextLookUp, status: () => told };
   const watcher = { status: () => [], problems: () => told.problems ?? [] };

@@ -4,16 +4,9 @@ import type { Config } from '../../src/config/config.js';
 import { loadConfig } from '../../src/config/load.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { Statistics, type TimeToSearch } from '../../src/report/statistics.js';
-import {
-  accepted,
-  type ConfirmedItem,
-  confirmed,
-  type Entry,
-  type PendingItem,
-  quarantined,
-  read,
-} from '../../src/state/entry.js';
+import type { ConfirmedItem, Entry, PendingItem } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';
+import { accepted, confirmed, quarantined, read } from '../../src/state/transitions.js';
 import { sentOf } from '../state/records.js';
 import { DiskWithFaults } from '../state/state-disk.js';
 import { afterwards } from '../support/afterwards.js';
@@ -59,7 +52,7 @@ export function expectNear(told: number | undefined, ms: number, within = 0.04):
 export class Desk {
   readonly clock = new FakeClock();
   readonly dir = temporaryDirectory();
-  /** What a person read in the log. */
+  /** The messages in the log. */
   readonly said: string[] = [];
   readonly log = loggerTo(this.said);
   state!: State;

@@ -2,30 +2,31 @@ import { describe, expect, it } from 'vitest';
 import { atRestSince } from '../../src/report/statistics.js';
 import {
   type AwayItem,
-  accepted,
-  BEGINNINGS,
-  beginningOf,
-  confirmed,
   type Entry,
   type Evidence,
+  isLiveAt,
+  mayHaveDocument,
+  type PendingItem,
+  type Sent,
+  type Version,
+} from '../../src/state/entry.js';
+import { BEGINNINGS, beginningOf } from '../../src/state/history.js';
+import {
+  accepted,
+  confirmed,
   failed,
   gone,
-  isLiveAt,
   leaving,
   lost,
   lostLater,
-  mayHaveDocument,
   olderVersionAccepted,
-  type PendingItem,
   quarantined,
   read,
   removing,
   replaced,
   retried,
-  type Sent,
   skipped,
-  type Version,
-} from '../../src/state/entry.js';
+} from '../../src/state/transitions.js';
 
 const NOW = Date.UTC(2026, 0, 1);
 /** A time far after everything before. */

@@ -1,14 +1,9 @@
 import { createHash } from 'node:crypto';
 import { silentLogger } from '../../src/lib/logger.js';
-import {
-  accepted,
-  confirmed,
-  type Entry,
-  type PendingItem,
-  type Sent,
-} from '../../src/state/entry.js';
+import type { Entry, PendingItem, Sent } from '../../src/state/entry.js';
 import type { AdapterOptions } from '../../src/state/journal.js';
 import { State, type StateView } from '../../src/state/state.js';
+import { accepted, confirmed } from '../../src/state/transitions.js';
 import { afterwards } from '../support/afterwards.js';
 import { FakeClock } from '../support/fake-clock.js';
 

@@ -13,17 +13,20 @@ import type { PushAnswer, PushItem, PushResult } from '../../src/peer/push.js';
 import { RequestQueue } from '../../src/queue/request-queue.js';
 import type { ItemKey } from '../../src/state/entries.js';
 import type { Destination, Failure, Item, PendingItem, Version } from '../../src/state/entry.js';
-import { gone, isAway, read } from '../../src/state/entry.js';
+import { isAway } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';
+import { gone, read } from '../../src/state/transitions.js';
 import { classify } from '../../src/uplink/batch-sender.js';
 import type {
   DialectSource,
   FolderState,
+  Readers,
   UplinkDeps,
   UplinkPeer,
   UplinkSettings,
 } from '../../src/uplink/deps.js';
-import { type Packed, pack, packDocument } from '../../src/uplink/documents.js';
+import { packDocument } from '../../src/uplink/document-text.js';
+import { type Packed, pack } from '../../src/uplink/documents.js';
 import { Uplink } from '../../src/uplink/uplink.js';
 import { waitMs } from '../queue/queue-setup.js';
 import { FakeClock } from './fake-clock.js';
@@ -214,9 +217,9 @@ export class World {
   /** A test may hold up the reading of batches. */
   packs: () => Promise<unknown> = async () => {};
   /** A test may hold up the reading of documents. */
-  packDocument: UplinkDeps['packDocument'] = packDocument;
+  packDocument: Readers['packDocument'] = packDocument;
   /** A test may say why no document can be read at present. */
-  readersFailure: UplinkDeps['readersFailure'];
+  readersFailure: (() => Readers['failure']) | undefined;
   /** Whether documents travel as text to every peer. */
   extracts = false;
   /** A test may say what came of reading a batch. */
@@ -275,14 +278,7 @@ export class World {
       peer,
       embeddedPeer: onLookups && { peerdocs },
       dialect: this.dialect,
-      packDocument: (...order) => this.packDocument(...order),
-      readersFailure: () => this.readersFailure?.(),
-      linksWithin: () => undefined,
-      extracts: () => this.extracts,
-      pack: async (order) => {
-        await this.packs();
-        return this.packed ?? pack(order);
-      },
+      readers: this.#readers(),
       clock,
       log: {
         ...silentLogger,
@@ -291,13 +287,31 @@ export class World {
       },
       settings,
       ...(maxInMemory === undefined ? {} : { maxInMemory }),
-      pathOf: (item) => (this.isAt(item) ? this.fileOf(item) : undefined),
-      folderState: (folder) => this.folderState(folder),
-      recheck: ({ path }) => void this.looked.push(path),
+      folders: {
+        stateOf: (folder) => this.folderState(folder),
+        pathOf: (item) => (this.isAt(item) ? this.fileOf(item) : undefined),
+        linksWithin: () => undefined,
+        extracts: () => this.extracts,
+        recheck: ({ path }) => void this.looked.push(path),
+      },
     });
     this.uplink.start((error) => {
       this.failure = error;
     });
+  }
+
+  #readers(): Readers {
+    const failure = () => this.readersFailure?.();
+    return {
+      pack: async (order) => {
+        await this.packs();
+        return this.packed ?? pack(order);
+      },
+      packDocument: (...order) => this.packDocument(...order),
+      get failure() {
+        return failure();
+      },
+    };
   }
 
   async stop(): Promise<void> {

@@ -4,17 +4,20 @@ import { expect, test } from 'vitest';
 
 const src = resolve(import.meta.dirname, '../../src');
 const map = readFileSync(join(src, 'README.md'), 'utf8');
-const steps = [...map.matchAll(/^\d+\. .*$/gm)]
-  .map(([line]) => line)
-  .filter((line) => line.includes('#'));
-const names = steps.flatMap((step) => [...step.matchAll(/`([^`#]+)#([^`]+)`/g)]);
-
-test.each(names.map(([, file = '', name = '']) => ({ file, name })))(
-  '$file has $name, as the map says',
-  ({ file, name }) => {
-    expect(definitions(readFileSync(join(src, file), 'utf8'))).toContain(name);
-  },
+const names = new Map(
+  [...map.matchAll(/`([\w./-]+\.tsx?)#([\w.]+)`/g)].map(([text, file = '', name = '']) => [
+    text,
+    { file, name },
+  ]),
 );
+
+test('the map names the steps of a file and the places of changes', () => {
+  expect(names.size).toBeGreaterThan(100);
+});
+
+test.each([...names.values()])('$file has $name, as the map says', ({ file, name }) => {
+  expect(definitions(readFileSync(join(src, file), 'utf8'))).toContain(name);
+});
 
 test('the files and folders that the map names exist', () => {
   const paths = [...map.matchAll(/`([\w-]+(?:\/[\w-]+)*(?:\.ts|\/))`/g)].map(
@@ -25,16 +28,20 @@ test('the files and folders that the map names exist', () => {
 });
 
 /**
- * The functions of a file, and the methods of its classes and objects as `Class.method`, private
- * ones without their #.
+ * Returns what a file defines at its top level, and the methods of its classes and objects as
+ * `Class.method`, private ones without their #.
  */
 function definitions(text: string): string[] {
   const found: string[] = [];
   let owner = '';
+  const kinds = 'class|const|function\\*?|interface|type';
+  const definition = new RegExp(`^(?:export )?(?:abstract )?(?:async )?(?:${kinds}) (\\w+)`);
   for (const line of text.split('\n')) {
-    const top = /^(?:export )?(?:abstract )?(?:async )?(class|const|function\*?) (\w+)/.exec(line);
-    if (top !== null) owner = top[2] ?? '';
-    if (top?.[1]?.startsWith('function')) found.push(owner);
+    const [, name] = definition.exec(line) ?? [];
+    if (name !== undefined) {
+      owner = name;
+      found.push(name);
+    }
     const method = /^ {2}(?:\w+ )*\*?#?(\w+)[(<:,]/.exec(line);
     if (method !== null) found.push(`${owner}.${method[1]}`);
   }

@@ -11,10 +11,10 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Clock, systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
-import { removing } from '../../src/state/entry.js';
+import { removing } from '../../src/state/transitions.js';
 import { Audit } from '../../src/uplink/audit.js';
+import type { Deps } from '../../src/uplink/deps.js';
 import { repairAuditProgress } from '../../src/uplink/repair-audit.js';
-import type { VerifyDeps } from '../../src/uplink/verify.js';
 import { QUICK, unreachable, World } from '../support/world.js';
 
 const WEEK_MS = 7 * 86_400_000;
@@ -60,7 +60,7 @@ function audited(w: World, everyMs = WEEK_MS, look: (url: string) => unknown = (
     settings: QUICK,
     clock: impatient,
     log: silentLogger,
-  } as unknown as VerifyDeps;
+  } as unknown as Deps;
   const audit = new Audit(deps);
   audit.start(everyMs, (error) => {
     w.failure = error;

@@ -33,7 +33,7 @@ function setting(...records: Entry[]) {
     state,
     maxInMemory: MAX_IN_MEMORY,
     settings: { ...QUICK, push: { ...QUICK.push, backoff: { min: 1, max: BACKOFF_MS } } },
-    folderState: () => 'there',
+    folders: { stateOf: () => 'there' },
   };
   const backlog = new Backlog(deps as unknown as UplinkDeps, () => {});
   /** Takes the first due item. */

@@ -308,10 +308,11 @@ it('a stop does not wait for documents', async () => {
 it('a batch of small documents with large texts is full when the texts are, and leaves the other documents', async () => {
   const clock = new FakeClock();
   const { documents } = processes(clock);
-  const packers = { clock, pack: async () => [], packDocument: documents.read.bind(documents) };
+  const readers = { pack: async () => [], packDocument: documents.read.bind(documents) };
   const large = { file: 'large', version: { encoding: 'document', size: 1 } as Version };
   const rules = DIALECTS.standard.content;
-  const packed = await packAll(packers, { rules, files: Array(9).fill(large), maxBytes: 35 });
+  const files = Array(9).fill(large);
+  const packed = await packAll({ clock, readers }, { rules, files, maxBytes: 35 });
   const taken = packed.filter((each) => each !== undefined);
   expect(packed.indexOf(undefined)).toBe(taken.length);
   expect(taken.length).toBe(4);

@@ -2,10 +2,12 @@ import { statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { fingerprintNow } from '../../src/content/reader.js';
+import { fingerprintNow } from '../../src/content/file-reader.js';
 import { type Encoding, fileStat } from '../../src/lib/file.js';
 import { DIALECTS } from '../../src/peer/dialects/dialects.js';
-import { packAll, packDocument, rewritten, transferFormOf } from '../../src/uplink/documents.js';
+import { packDocument } from '../../src/uplink/document-text.js';
+import { packAll } from '../../src/uplink/documents.js';
+import { rewritten, transferFormOf } from '../../src/uplink/upload-plan.js';
 import { docx, eml, epub, openDocument, pdf, pptx, rtf, xlsx } from '../content/documents.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
@@ -124,8 +126,8 @@ describe('a document for a peer that takes files', () => {
   ) => {
     const clock = new FakeClock();
     const files = [{ ...versionOf(name, content), isExtracted }];
-    const packers = { clock, pack: async () => [], packDocument: read };
-    const [packed] = await packAll(packers, { rules, files, maxBytes: 1e6 });
+    const readers = { pack: async () => [], packDocument: read };
+    const [packed] = await packAll({ clock, readers }, { rules, files, maxBytes: 1e6 });
     if (packed?.kind !== 'content') return packed?.kind;
     return `${packed.type.replace(/;.*/, '').replace(/.*\./, '')}, ${packed.words} words`;
   };
@@ -159,8 +161,11 @@ describe('a document for a peer that takes files', () => {
     const files = [false, true].map((isExtracted) => {
       return { file: link, version, linksWithin: dirname(file), isExtracted };
     });
-    const packers = { clock: new FakeClock(), pack: async () => [], packDocument };
-    const packed = await packAll(packers, { rules, files, maxBytes: 1e6 });
+    const readers = { pack: async () => [], packDocument };
+    const packed = await packAll(
+      { clock: new FakeClock(), readers },
+      { rules, files, maxBytes: 1e6 },
+    );
     expect(packed).toMatchObject(Array(2).fill({ kind: 'content', words: 17 }));
   });
 

@@ -2,7 +2,8 @@ import { expect } from 'vitest';
 import { silentLogger } from '../../src/lib/logger.js';
 import type { Dialect } from '../../src/peer/dialects/dialect.js';
 import { DIALECTS } from '../../src/peer/dialects/dialects.js';
-import { accepted, type Entry, failed, type PendingItem } from '../../src/state/entry.js';
+import type { Entry, PendingItem } from '../../src/state/entry.js';
+import { accepted, failed } from '../../src/state/transitions.js';
 import { Blame } from '../../src/uplink/blame.js';
 import type { FolderState, UplinkDeps } from '../../src/uplink/deps.js';
 import { FailureAttribution } from '../../src/uplink/failure-attribution.js';
@@ -63,7 +64,7 @@ export class LossyPeer {
       dialect,
       settings,
       log: silentLogger,
-      folderState: () => this.folderState,
+      folders: { stateOf: () => this.folderState },
     };
     this.#deps = deps as unknown as UplinkDeps;
     this.isolation = new Isolation(this.#deps);

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { DIALECTS } from '../../src/peer/dialects/dialects.js';
-import { accepted, lost, type PendingItem } from '../../src/state/entry.js';
+import type { PendingItem } from '../../src/state/entry.js';
+import { accepted, lost } from '../../src/state/transitions.js';
 import type { Packed } from '../../src/uplink/documents.js';
 import { LOST } from '../../src/uplink/isolation.js';
 import { sentOf } from '../state/records.js';

@@ -2,7 +2,7 @@ import { unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { DIALECTS } from '../../src/peer/dialects/dialects.js';
-import { removalLeft, removing } from '../../src/state/entry.js';
+import { removalLeft, removing } from '../../src/state/transitions.js';
 import { deferred } from '../support/wait.js';
 import { failing, QUICK, unreachable, type World, withFakeClock, world } from '../support/world.js';
 

@@ -2,8 +2,9 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { type Destination, gone, isAway, read } from '../../src/state/entry.js';
+import { type Destination, isAway } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';
+import { gone, read } from '../../src/state/transitions.js';
 import { QUICK, unreachable, type World, withFakeClock, world } from '../support/world.js';
 
 /** Settings with which an item that is not shown is not pushed again. */

@@ -6,9 +6,11 @@ import { silentLogger } from '../../src/lib/logger.js';
 import { DIALECTS } from '../../src/peer/dialects/dialects.js';
 import { PeerError } from '../../src/peer/errors.js';
 import type { Peerdoc } from '../../src/peer/peerdoc.js';
-import { type ConfirmedItem, removing } from '../../src/state/entry.js';
+import type { ConfirmedItem } from '../../src/state/entry.js';
+import { removing } from '../../src/state/transitions.js';
 import { Audit } from '../../src/uplink/audit.js';
-import { type VerifyDeps, type VerifyOptions, verify } from '../../src/uplink/verify.js';
+import type { Deps } from '../../src/uplink/deps.js';
+import { type VerifyOptions, verify } from '../../src/uplink/verify.js';
 import { QUICK, unreachable, type World, world } from '../support/world.js';
 
 type LookUp = (url: string) => Promise<Peerdoc | undefined>;
@@ -29,7 +31,7 @@ function depsOf(
   w: World,
   lookUp: LookUp = (url) => w.peer.peerdoc({ url }),
   clock = impatient,
-): VerifyDeps {
+): Deps {
   return {
     state: w.state,
     queue: {
@@ -41,7 +43,7 @@ function depsOf(
     settings: QUICK,
     clock,
     log: silentLogger,
-  } as unknown as VerifyDeps;
+  } as unknown as Deps;
 }
 
 /** Look-ups with an unusable answer for one URL. */

@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import type { FolderConfig } from '../../src/config/config.js';
 import { systemClock } from '../../src/lib/clock.js';
-import { type Entry, gone, keptOutFor, removed } from '../../src/state/entry.js';
+import { type Entry, keptOutFor } from '../../src/state/entry.js';
+import { gone, removed } from '../../src/state/transitions.js';
 import type { List } from '../../src/watch/lister.js';
 import { approveDeletes, massDeletion } from '../../src/watch/mass-deletions.js';
 import { until } from '../support/wait.js';
-import { folderOf, Inbox, listHere, send } from './inbox.js';
+import { folderOf, Inbox, listHere, PEER, send } from './inbox.js';
 
 const many = (count: number, directory = 'd') =>
   Array.from({ length: count }, (_, i) => `${directory}/f${String(i).padStart(3, '0')}`);
@@ -70,7 +71,7 @@ describe('the document of a removed file', () => {
   it('is removed by default as soon as the peer is known to be an embedded one', async () => {
     let isEmbedded: boolean | undefined;
     const inbox = await sentInbox(['a', 'b']);
-    await inbox.start({ folder: UNSET, isEmbedded: () => isEmbedded });
+    await inbox.start({ folder: UNSET, peer: { ...PEER, isEmbedded: () => isEmbedded } });
     inbox.remove('a');
     await until(() => inbox.get('a')?.status === 'gone', 'the file is gone');
     await inbox.idle();
@@ -95,7 +96,7 @@ describe('the document of a removed file', () => {
     ['the folder keeps documents', (inbox) => inbox.start({ folder: { onDelete: 'keep' } })],
     [
       'the folder has no onDelete, and the peer is not an embedded one',
-      (inbox) => inbox.start({ folder: UNSET, isEmbedded: () => false }),
+      (inbox) => inbox.start({ folder: UNSET, peer: { ...PEER, isEmbedded: () => false } }),
     ],
     [
       'the folder has no onDelete, and the kind of peer is unknown',
@@ -201,7 +202,7 @@ describe('the document of a removed file', () => {
       }
       return true;
     };
-    await inbox.begin({ hints: false, list, folder: UNSET, isEmbedded });
+    await inbox.begin({ hints: false, list, folder: UNSET, peer: { ...PEER, isEmbedded } });
     await inbox.reaches('held', 'FOLDER_MISSING');
     expect(isAway).toBe(true);
     inbox.expect({ a: 'gone', b: 'accepted' });

@@ -12,12 +12,12 @@ import {
 import { dirname, join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { EncodingDetector } from '../../src/content/encoding.js';
-import { fingerprintNow } from '../../src/content/reader.js';
+import { fingerprintNow } from '../../src/content/file-reader.js';
 import { type Clock, systemClock } from '../../src/lib/clock.js';
 import { State } from '../../src/state/state.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
-import { folderOf, gate, Inbox, SETTLE_MS } from './inbox.js';
+import { folderOf, gate, Inbox, PEER, SETTLE_MS } from './inbox.js';
 
 const HOUR = 3_600_000;
 const NOBODY = 65_534;
@@ -358,13 +358,16 @@ describe('a file is skipped', () => {
     expect(entry).toMatchObject({ status: 'skipped', failure: { code: 'NOT_TEXT' } });
     await inbox.rescan();
     expect(inbox.get('picture')).toStrictEqual(entry);
-    await inbox.start({ accepts: () => undefined });
+    await inbox.start({ peer: { ...PEER, refusalOf: () => undefined } });
     expect(inbox.get('picture')).toMatchObject({
       status: 'pending',
       version: { encoding: 'binary' },
     });
     await inbox.start({
-      accepts: (encoding) => ({ code: 'NO', message: `Not ${encoding}.`, hint: '' }),
+      peer: {
+        ...PEER,
+        refusalOf: (encoding) => ({ code: 'NO', message: `Not ${encoding}.`, hint: '' }),
+      },
     });
     expect(inbox.get('picture')).toMatchObject({
       status: 'skipped',
@@ -380,7 +383,7 @@ describe('a file is skipped', () => {
     await inbox.start({ folder: { ignore: ['a.txt', 'd/'], collection: 'other', url } });
     expect(inbox.paths()).toEqual(['c.txt']);
     expect(
-      inbox.logged('inbox/a.txt is skipped from now on: ignore pattern "a.txt" of folder "inbox"'),
+      inbox.logged('inbox/a.txt is excluded from now on: ignore pattern "a.txt" of folder "inbox"'),
     ).toBe(1);
     const destination = { collection: 'other', url: `${url}c.txt` };
     expect(inbox.get('c.txt')).toMatchObject({

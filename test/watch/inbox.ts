@@ -11,19 +11,14 @@ import {
 import { dirname, join } from 'node:path';
 import { expect } from 'vitest';
 import type { FolderConfig } from '../../src/config/config.js';
-import { fingerprintNow } from '../../src/content/reader.js';
+import { fingerprintNow } from '../../src/content/file-reader.js';
 import { systemClock } from '../../src/lib/clock.js';
-import type { Encoding } from '../../src/lib/file.js';
 import type { Logger } from '../../src/lib/logger.js';
-import {
-  accepted,
-  type Entry,
-  type Failure,
-  type PendingItem,
-  type Sent,
-} from '../../src/state/entry.js';
+import type { Entry, PendingItem, Sent } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';
+import { accepted } from '../../src/state/transitions.js';
 import type { ReadMode } from '../../src/watch/debouncer.js';
+import type { PeerFacts } from '../../src/watch/deps.js';
 import { type List, list } from '../../src/watch/lister.js';
 import {
   type FolderStatus,
@@ -57,11 +52,12 @@ export function folderOf(path: string, changes: Partial<FolderConfig> = {}): Fol
   };
 }
 
-export function refusesBinary(encoding: Encoding): Failure | undefined {
-  return encoding === 'binary'
-    ? { code: 'NOT_TEXT', message: 'Not text.', hint: 'None.' }
-    : undefined;
-}
+/** A peer that takes no binary files. Its kind is not known. */
+export const PEER: PeerFacts = {
+  refusalOf: (encoding) =>
+    encoding === 'binary' ? { code: 'NOT_TEXT', message: 'Not text.', hint: 'None.' } : undefined,
+  isEmbedded: () => undefined,
+};
 
 /** Lists in this thread. */
 export const listHere: List = async (order) => list(order);
@@ -116,8 +112,7 @@ export class Inbox {
       folders: [folderOf(this.root, folder)],
       clock,
       log,
-      accepts: refusesBinary,
-      isEmbedded: () => undefined,
+      peer: PEER,
       hints: true,
       rescanMs: 3_600_000,
       list: listHere,

@@ -9,8 +9,8 @@ import { systemClock } from '../../src/lib/clock.js';
 import type { Encoding } from '../../src/lib/file.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { WorkThread } from '../../src/lib/work-thread.js';
-import { accepted, read } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';
+import { accepted, read } from '../../src/state/transitions.js';
 import { Committer } from '../../src/watch/committer.js';
 import { WATCH_POLICY } from '../../src/watch/deps.js';
 import { type FolderDeps, folderDeps } from '../../src/watch/folder-deps.js';
@@ -25,7 +25,7 @@ import { busyIn, goesOn } from '../support/health.js';
 import { compiledProgram } from '../support/program.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
-import { folderOf, gate, Inbox, listHere, refusesBinary, SETTLE_MS } from './inbox.js';
+import { folderOf, gate, Inbox, listHere, PEER, SETTLE_MS } from './inbox.js';
 
 const HOUR = 3_600_000;
 
@@ -245,8 +245,8 @@ describe('a scan', () => {
   it('takes files whose encoding the peer takes by now, even if they did not change', async () => {
     let refused: Encoding | undefined;
     const why = { code: 'NOT_TEXT', message: 'Not taken.', hint: 'None.' };
-    const accepts = (encoding: Encoding) => (encoding === refused ? why : undefined);
-    const { inbox, compared } = await scanned(new Inbox(TREE), { accepts });
+    const refusalOf = (encoding: Encoding) => (encoding === refused ? why : undefined);
+    const { inbox, compared } = await scanned(new Inbox(TREE), { peer: { ...PEER, refusalOf } });
     refused = 'utf-8';
     await inbox.rescan();
     expect(inbox.state.counts()).toMatchObject({ pending: 0, skipped: 20 });
@@ -377,12 +377,12 @@ describe('the absence of a file', () => {
     const state = await State.open(temporaryDirectory(), { clock, log });
     afterwards('test', () => state.close());
     const hashQueue = new HashQueue(async () => [], 1, 1);
-    const shared = { state, clock, log, hashQueue, list: listHere, accepts: refusesBinary };
+    const shared = { state, clock, log, hashQueue, list: listHere };
     const renames = new Renames(state, clock, log);
     const all = {
       ...shared,
       renames,
-      isEmbedded: () => false,
+      peer: { ...PEER, isEmbedded: () => false },
       committer: new Committer(state, clock, log),
       policy: WATCH_POLICY,
     };

@@ -18,7 +18,7 @@ import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
-import { fingerprintNow } from '../../src/content/reader.js';
+import { fingerprintNow } from '../../src/content/file-reader.js';
 import { type Clock, systemClock } from '../../src/lib/clock.js';
 import { systemCode } from '../../src/lib/errors.js';
 import { silentLogger } from '../../src/lib/logger.js';
@@ -29,7 +29,7 @@ import { Watcher } from '../../src/watch/watcher.js';
 import { afterwards } from '../support/afterwards.js';
 import { canMount, mount, run } from '../support/mounts.js';
 import { temporaryDirectory } from '../support/temp.js';
-import { folderOf, listHere, refusesBinary } from './inbox.js';
+import { folderOf, listHere, PEER } from './inbox.js';
 
 /** The number of sequences; `PEERSYNC_TEST_SEED` repeats one run of them. */
 const SEQUENCES = Number(process.env.PEERSYNC_TEST_SEQUENCES ?? 200);
@@ -181,8 +181,7 @@ class Tree {
       ],
       clock,
       log: silentLogger,
-      accepts: refusesBinary,
-      isEmbedded: () => false,
+      peer: { ...PEER, isEmbedded: () => false },
       hints: false,
       rescanMs: HOUR,
       list: listHere,

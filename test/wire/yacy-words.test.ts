@@ -5,7 +5,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { PlainWords } from '../../src/content/words.js';
 import { PeerClient } from '../../src/peer/client.js';
 import { DIALECTS } from '../../src/peer/dialects/dialects.js';
-import { rewritten, transferFormOf } from '../../src/uplink/documents.js';
+import { rewritten, transferFormOf } from '../../src/uplink/upload-plan.js';
 import { docx, eml, epub, openDocument, pdf, pptx, rtf, xlsx } from '../content/documents.js';
 import { parse } from './yacy/parser.js';
 import { wordsOf } from './yacy/push.js';

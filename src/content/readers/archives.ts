@@ -1,8 +1,9 @@
 import { posix } from 'node:path';
 import { unzipSync } from 'fflate';
 import { HtmlParser } from '../../lib/html-parser.js';
+import { decodedPart } from '../../lib/text.js';
+import { DocumentError, type DocumentReader, dateOf, TextCollector } from './document-reader.js';
 import { readHtml } from './html.js';
-import { DocumentError, dateOf, type Reader, TextCollector } from './reader.js';
 
 /**
  * Readers of documents that are ZIP archives of XML files: Office Open XML, OpenDocument and EPUB.
@@ -187,7 +188,7 @@ function office(
   body: RegExp,
   roles: ElementRoles,
   begin: (entries: Entries, into: TextCollector) => typeof addText = () => addText,
-): Reader {
+): DocumentReader {
   const wanted = new RegExp(
     [body, SECONDARY_FILES, METADATA_FILES].map(({ source }) => `(?:${source})`).join('|'),
   );
@@ -313,7 +314,7 @@ function dateStyles(bytes: Uint8Array | undefined): boolean[] {
 }
 
 /** Books: pages of HTML, in reading order. */
-export const epub: Reader = {
+export const epub: DocumentReader = {
   name: 'EPUB',
   read: (bytes) => {
     const entries = unpacked(bytes, /\.(x?html?|xml|opf)$/i);
@@ -328,7 +329,7 @@ export const epub: Reader = {
     readXml(entry(entries, root), {
       onopentag: (name, { href = '', id = '', idref = '' }) => {
         if (localName(name) === 'item')
-          pages.set(id, posix.join(posix.dirname(root), decoded(href)));
+          pages.set(id, posix.join(posix.dirname(root), decodedPart(href)));
         else if (localName(name) === 'itemref') order.push(idref);
       },
     });
@@ -344,11 +345,3 @@ export const epub: Reader = {
     return { text: text.end(), ...properties(entries[root]) };
   },
 };
-
-function decoded(href: string): string {
-  try {
-    return decodeURIComponent(href);
-  } catch {
-    return href;
-  }
-}

@@ -1,5 +1,5 @@
 import { HtmlParser } from '../../lib/html-parser.js';
-import { dateOf, type Extract } from './reader.js';
+import { dateOf, type Extract } from './document-reader.js';
 
 const SILENT = new Set(['script', 'style', 'noscript', 'template', 'svg', 'iframe', 'object']);
 const INLINE = new Set(

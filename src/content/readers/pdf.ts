@@ -1,7 +1,12 @@
-import { DocumentError, type Extract, type Reader, TextCollector } from './reader.js';
+import {
+  DocumentError,
+  type DocumentReader,
+  type Extract,
+  TextCollector,
+} from './document-reader.js';
 
 /** PDF, page by page. Fonts and pictures are not drawn, and no code in the file is run. */
-export const pdf: Reader = {
+export const pdf: DocumentReader = {
   name: 'PDF',
   read: async (bytes, _depth, enoughCharacters): Promise<Extract> => {
     const { getDocument, PDFDateString, VerbosityLevel } = await pdfJs();

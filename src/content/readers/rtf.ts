@@ -1,4 +1,9 @@
-import { DocumentError, type Extract, type Reader, TextCollector } from './reader.js';
+import {
+  DocumentError,
+  type DocumentReader,
+  type Extract,
+  TextCollector,
+} from './document-reader.js';
 
 /** Code pages of fonts, by their `\fcharset`. */
 const CHARSETS: Readonly<Record<number, string>> = {
@@ -87,7 +92,7 @@ interface Group {
  * Rich Text Format 1.9.1: the text with its paragraphs and cells, decoded by the code pages of its
  * fonts.
  */
-export const rtf: Reader = {
+export const rtf: DocumentReader = {
   name: 'RTF',
   read: (bytes) =>
     new RtfReading(

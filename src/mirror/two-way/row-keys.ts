@@ -32,10 +32,10 @@ export async function assignKeys(
     // Rows with the same cells have the same content, in any order of columns.
     const content = JSON.stringify(filled.sort(([a], [b]) => (a < b ? -1 : 1)));
     let occurrence = occurrences.get(content) ?? 0;
-    let key = keyOf(salt, content, occurrence);
+    let key = generatedKey(salt, content, occurrence);
     while (keyed.has(key) || isTaken(key)) {
       occurrence += 1;
-      key = keyOf(salt, content, occurrence);
+      key = generatedKey(salt, content, occurrence);
     }
     occurrences.set(content, occurrence + 1);
     keyed.set(key, cells);
@@ -43,7 +43,7 @@ export async function assignKeys(
   return keyed;
 }
 
-function keyOf(salt: string, content: string, occurrence: number): string {
+function generatedKey(salt: string, content: string, occurrence: number): string {
   const hash = createHash('sha256')
     .update(JSON.stringify([salt, content, occurrence]))
     .digest('hex');

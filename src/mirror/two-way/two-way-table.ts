@@ -65,7 +65,8 @@ export class TwoWayTable extends ListedMirror<TablePlan> {
       await this.#removeFile(before);
     } catch (error) {
       if (!(error instanceof FileChanged)) throw error;
-      throw new MirrorError('MIRROR_BLOCKED', this.#file.path, 'a file that is being written');
+      const detail = 'a file that is being written';
+      throw new MirrorError('MIRROR_BLOCKED', { what: this.#file.path, detail });
     }
     await this.#bases.remove();
     return await this.#file.openConflicts(before?.conflicts);

@@ -32,16 +32,19 @@ function countOf({ status }: Model, name: Entry['status'], folder: string): numb
 
 /** Retries files. @returns the text of the notice */
 export async function retry(request: RetryRequest): Promise<string> {
-  const { retried, lookedAt } = await post<RetryAnswer>('/api/retry', request);
+  const { retried, toRead } = await post<RetryAnswer>('/api/retry', request);
   const parts = [
     retried > 0 && `${counted(retried, 'file')} ${retried === 1 ? 'is' : 'are'} tried again`,
-    lookedAt > 0 && `${counted(lookedAt, 'file')} ${lookedAt === 1 ? 'is' : 'are'} checked again`,
+    toRead > 0 && `${counted(toRead, 'file')} ${toRead === 1 ? 'is' : 'are'} checked again`,
   ].filter(Boolean);
   return parts.length === 0 ? 'There was nothing to try again.' : `${parts.join(', and ')}.`;
 }
 
-/** Statuses of files that can be retried. */
-const RETRIABLE: ReadonlySet<string> = new Set(['quarantined', 'pending', 'skipped']);
+/**
+ * Statuses whose files have a button for another try. An accepted file that may never be shown can
+ * be retried too, but only by `peersync retry`.
+ */
+const WITH_RETRY_BUTTON: ReadonlySet<string> = new Set(['quarantined', 'pending', 'skipped']);
 
 /**
  * The files of one status, in all folders or in one. Only one page is loaded. It is loaded again
@@ -114,7 +117,7 @@ export function Files({ model }: Props) {
       timeAgo(since, model.now()),
       formatBytes(size),
       attempts ? count(attempts) : '–',
-      RETRIABLE.has(status) && (
+      WITH_RETRY_BUTTON.has(status) && (
         <ActionButton
           model={model}
           work={retryAction({ paths: [file] })}

@@ -85,7 +85,7 @@ interface Health {
 }
 
 function healthOf({ peer }: StatusReport, now: number): Health {
-  const { circuit, paused, pausedUntil = 0 } = peer.queue ?? {};
+  const { circuit, paused, retryAfterUntil = 0 } = peer.queue ?? {};
   if (circuit?.reason !== undefined) {
     const failing = `It ${PEER_FAILURE_WORDS[circuit.reason.kind]}, for ${roughDuration(now - circuit.since)}`;
     const text = `${failing}; tried ${counted(circuit.tries, 'time')}`;
@@ -93,8 +93,8 @@ function healthOf({ peer }: StatusReport, now: number): Health {
   }
   if (paused !== undefined)
     return { icon: 'warn', tone: 'warn', text: 'No requests while peersync is paused' };
-  if (pausedUntil > now) {
-    const text = `Asked to wait; requests continue ${timeUntil(pausedUntil, now)}`;
+  if (retryAfterUntil > now) {
+    const text = `Asked to wait; requests continue ${timeUntil(retryAfterUntil, now)}`;
     return { icon: 'warn', tone: 'warn', text };
   }
   if (peer.dialect === undefined || circuit === undefined)

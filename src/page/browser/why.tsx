@@ -30,8 +30,8 @@ const STATUS_TEXTS: Readonly<Record<WhyReport['status'] | NonNullable<WhyReport[
     unknown: 'Not known yet.',
     outside: 'Not watched.',
     directory: 'A directory: only the files in it are pushed.',
-    link: 'A symbolic link: it is skipped.',
-    other: 'Not a regular file: it is skipped.',
+    link: 'A symbolic link: it is not followed.',
+    other: 'Not a regular file: it is never taken.',
     absent: 'There is no such file, and peersync has no record of one.',
     mirrored: 'Below the mirror root: it comes from the peer.',
   };

@@ -78,13 +78,13 @@ export function confirmedInHour({ figures }: StatusReport): number {
 /** Summarises a status: numbers first, then the gravest condition. */
 export function summaryOf(status: StatusReport, now: number): Summary {
   const { folders, items, pace, peer } = status;
-  const { circuit, paused, pausedUntil = 0 } = peer.queue ?? {};
+  const { circuit, paused, retryAfterUntil = 0 } = peer.queue ?? {};
   const [condition] = shownConditions(status);
   const isOfPeer = condition?.key.startsWith('PEER ');
   const [waiting, stuck] = [waitingOf(status), items.quarantined];
   const hasNotAnswered = peer.dialect === undefined && circuit?.reason === undefined;
   const isBad = condition?.level === 'bad' && !(isOfPeer && hasNotAnswered);
-  const asksToWait = pausedUntil > now && waiting > 0;
+  const asksToWait = retryAfterUntil > now && waiting > 0;
   const until =
     paused?.until === undefined ? 'until you resume' : `until ${timeOfDay(paused.until, now)}`;
   const moves = isBad || paused || asksToWait ? (waiting === 1 ? 'waits' : 'wait') : 'on the way';
@@ -103,7 +103,7 @@ export function summaryOf(status: StatusReport, now: number): Summary {
       condition?.text,
       condition?.since !== undefined && `Since ${timeOfDay(condition.since, now)}`,
       isOfPeer && circuit?.reason && `Next try ${timeUntil(circuit.nextProbeAt ?? now, now)}`,
-      asksToWait && `The peer asked to wait; requests continue ${timeUntil(pausedUntil, now)}`,
+      asksToWait && `The peer asked to wait; requests continue ${timeUntil(retryAfterUntil, now)}`,
       pace && paceText(pace),
       !condition &&
         firstFolder &&

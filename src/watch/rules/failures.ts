@@ -68,7 +68,7 @@ export const failures = {
   }),
   rulesUnreadable: (reason: string) => ({
     code: 'RULES_UNREADABLE',
-    message: `The rules cannot be read (${reason}), so everything below their directory is skipped.`,
+    message: `The rules cannot be read (${reason}), so everything below their directory is excluded.`,
     hint: 'Make the file readable, or remove it.',
   }),
   /**

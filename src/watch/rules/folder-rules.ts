@@ -21,16 +21,19 @@ export type Decision =
 export type Taken = Extract<Decision, { take: true }>;
 
 /**
- * Decides which files of a folder are taken, and for which collection. A file is skipped if
+ * Decides by its path whether a file of a folder is taken, and for which collection. A file is
+ * *excluded* if
  *
- * - it, or a directory that it stands in, is ignored. The deepest `.peersyncignore` file that
- *   matches decides (`!pattern` takes a file back), then the folder's `ignore`, then the defaults;
+ * - an ignore pattern matches it, or a directory that it stands in. The deepest `.peersyncignore`
+ *   file that matches decides (`!pattern` takes a file back), then the folder's `ignore`, then the
+ *   defaults;
  * - no pattern of `include` matches it;
  * - the first of `rules` that matches says `skip`.
  *
  * Every other file is taken. Its collection is that of the first rule that matches, otherwise that
- * of the folder. If a `.peersyncignore` file cannot be read, nothing of its directory is taken, and
- * the peer keeps what it was given.
+ * of the folder. A file that is taken may still be skipped for its stat (`stat-rules.ts`) or its
+ * content (`Reconciler`). If a `.peersyncignore` file cannot be read, everything below its
+ * directory is excluded, and the peer keeps what it was given.
  */
 export class FolderRules {
   readonly ignoreFiles: IgnoreFiles;
@@ -57,7 +60,7 @@ export class FolderRules {
   }
 
   /**
-   * Returns the rule that keeps out a directory above `path`. If `path` ends in a slash, that
+   * Returns the rule that excludes a directory above `path`. If `path` ends in a slash, that
    * directory itself is tested too.
    */
   closedBy(path: string): string | undefined {
@@ -87,7 +90,7 @@ export class FolderRules {
     return { take: true, collection, url: documentUrl(url, path), rule: text };
   }
 
-  /** Returns the rule that keeps out a directory whose parent is known to be entered. */
+  /** Returns the rule that excludes a directory whose parent is known to be entered. */
   closedEntered(directory: string): string | undefined {
     const ignored = this.#ignoredBy(directory, '/');
     if (ignored !== undefined) return ignored;

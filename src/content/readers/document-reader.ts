@@ -12,10 +12,16 @@ export interface Extract {
 }
 
 /**
- * The reader of one format. To add a format, write a Reader and add a line each to `readers.ts` and
- * `signatures.ts`.
+ * The reader of one kind of document. To add a kind:
+ *
+ * - name it in `DocumentKind` of `lib/file.ts`;
+ * - write its reader, and add it to `READERS` of `registry.ts`;
+ * - add its media types to `KINDS` of `signatures.ts`, and its first bytes to `SIGNATURES`. A kind
+ *   that is text and has no signature has a line in `TEXT_DOCUMENTS` instead;
+ * - name it in `convertHere` of each dialect in `peer/dialects/` whose peers cannot read it. Peers
+ *   that take only text get every document as text.
  */
-export interface Reader {
+export interface DocumentReader {
   /** Name in `peersync why`. */
   readonly name: string;
   /**

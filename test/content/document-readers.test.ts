@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { readDocument } from '../../src/content/readers/readers.js';
+import { readDocument } from '../../src/content/readers/registry.js';
 import { cpuMs } from '../support/cpu.js';
 import {
   declaring,

@@ -14,7 +14,7 @@ import {
   within,
 } from './open.js';
 import { holdsPrivateKey, KEY_BYTES } from './private-key.js';
-import { documentKind } from './signatures.js';
+import { documentKind, isNameOfTextDocument } from './signatures.js';
 
 /**
  * The one reader of the user's files.
@@ -147,8 +147,7 @@ export async function fingerprint(
 
 function encodingOf(file: string, head: Uint8Array, detector: EncodingDetector): Encoding {
   const encoding = detector.end();
-  // E-mail messages are the only documents that are text. Most other text files need no further
-  // check.
-  if (encoding !== 'binary' && !/\.eml$/i.test(file)) return encoding;
+  // Most text files need no further check.
+  if (encoding !== 'binary' && !isNameOfTextDocument(file)) return encoding;
   return documentKind(file, head) === undefined ? encoding : 'document';
 }

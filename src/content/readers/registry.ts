@@ -1,0 +1,55 @@
+import { messageOf } from '../../lib/errors.js';
+import type { DocumentKind } from '../../lib/file.js';
+import { documentKind } from '../signatures.js';
+import { epub, openDocument, sheets, slides, word } from './archives.js';
+import { DocumentError, type DocumentReader, type Extract } from './document-reader.js';
+import { mailReader } from './mail.js';
+import { pdf } from './pdf.js';
+import { rtf } from './rtf.js';
+
+/** The reader of each kind of document. */
+const READERS: Readonly<Record<DocumentKind, DocumentReader>> = {
+  pdf,
+  word,
+  slides,
+  sheets,
+  openDocument,
+  epub,
+  rtf,
+  mail: mailReader(readDocument),
+};
+
+/** A document that was read, with the name of its reader. */
+export type ReadDocument = Extract & { readonly reader: string };
+
+/**
+ * Reads a document. A damaged one may take any time and memory: call it in a process that can be
+ * killed.
+ *
+ * @param depth how many other documents this one is nested in
+ * @param enoughCharacters number of characters after which the rest may be left out
+ * @returns undefined if no reader reads this kind of file
+ * @throws DocumentError
+ */
+export async function readDocument(
+  bytes: Uint8Array,
+  name: string,
+  depth = 0,
+  enoughCharacters = Number.POSITIVE_INFINITY,
+): Promise<ReadDocument | undefined> {
+  const kind = documentKind(name, bytes);
+  if (kind === undefined) return undefined;
+  const reader = READERS[kind];
+  try {
+    return { reader: reader.name, ...(await reader.read(bytes, depth, enoughCharacters)) };
+  } catch (error) {
+    if (error instanceof DocumentError) throw error;
+    // The message becomes part of a sentence.
+    const reason = messageOf(error).replace(/[.!?\s]+$/, '');
+    throw new DocumentError(
+      'DOCUMENT_BROKEN',
+      { why: `it is damaged (${reason})` },
+      { cause: error },
+    );
+  }
+}

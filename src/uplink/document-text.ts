@@ -1,0 +1,104 @@
+import { hash } from 'node:crypto';
+import { basename } from 'node:path';
+import { fromLatin1 } from '../content/encoding.js';
+import { readWhole } from '../content/file-reader.js';
+import { DocumentError, type Extract } from '../content/readers/document-reader.js';
+import { PlainWords } from '../content/words.js';
+import { escapeText } from '../lib/markup.js';
+import { withoutSequences } from '../lib/rewriting.js';
+import type { ContentRules } from '../peer/dialects/dialect.js';
+import { plainTextRewriting } from '../peer/dialects/yacy-text.js';
+import { encode } from '../peer/form.js';
+import type { Failure } from '../state/entry.js';
+import { type DocumentOrder, type Packed, refused, STALE } from './documents.js';
+import { HTML, rewritten } from './upload-plan.js';
+
+const WORD = /[\p{L}\p{N}]+/gu;
+/**
+ * Number of characters of a document in which words are counted; most pages of a long document are
+ * not read.
+ */
+const COUNTED_CHARACTERS = 4_000;
+
+/**
+ * Reads a document with its reader, and makes an HTML page of its text or counts its words. Blocks,
+ * and may need any time and memory: meant for a process that can be killed. Must not be called
+ * again before it returns, because documents share a buffer.
+ */
+export async function packDocument(order: DocumentOrder): Promise<Packed> {
+  const { file, linksWithin, rules, version, wanted } = order;
+  const bytes = readWhole({ file, stat: version, linksWithin });
+  if (!Buffer.isBuffer(bytes)) return refused(bytes);
+  if (hash('sha256', bytes, 'hex') !== version.sha256) return STALE;
+  try {
+    const { readDocument } = await import('../content/readers/registry.js');
+    const enough = wanted === 'words' ? COUNTED_CHARACTERS : undefined;
+    const read = await readDocument(bytes, basename(file), 0, enough);
+    if (read === undefined) return STALE;
+    const words = new PlainWords();
+    words.write(Buffer.from(read.text));
+    const counted = words.end() ?? 0;
+    if (wanted === 'words') return { kind: 'counted', words: counted };
+    let found = 0;
+    for (const _ of read.text.matchAll(WORD)) found += 1;
+    if (found === 0) return { kind: 'wordless', reader: read.reader };
+    const page = pageOf(read, rules);
+    if (page.length > (rules.maxBytes ?? page.length)) return { kind: 'tooLarge' };
+    const { encoding } = rules;
+    const text = { encoding, size: page.length, encoded: encode(page, encoding) };
+    const type = rules.takesBinary ? `${HTML}; charset=UTF-8` : '';
+    const extracted = { reader: read.reader, words: found };
+    const digest = hash('sha256', page, 'hex');
+    return { kind: 'content', text, size: page.length, digest, type, words: counted, extracted };
+  } catch (error) {
+    if (error instanceof DocumentError) return { kind: 'refused', failure: failureOf(error) };
+    throw error;
+  }
+}
+
+/**
+ * Returns an HTML page, which every search peer can read. It carries the title, the author, the
+ * date and the language.
+ */
+function pageOf(
+  { author, date, language, text, title }: Extract,
+  { readsTextAsHtml }: ContentRules,
+): Buffer {
+  const safe = readsTextAsHtml ? withoutMarkup : escaped;
+  const meta = (name: string, content: string | undefined) =>
+    content === undefined
+      ? ''
+      : `<meta name="${name}" content="${safe(content).replaceAll('"', '&quot;')}">\n`;
+  const tongue = /^[a-z]{2,3}(-[\w-]{1,20})?$/i.test(language ?? '') ? ` lang="${language}"` : '';
+  const day = date === undefined ? undefined : new Date(date).toISOString();
+  const head = `${title === undefined ? '' : `<title>${safe(title)}</title>\n`}${meta('author', author)}${meta('date', day)}`;
+  const body = safe(text).replaceAll('\n', '<br>\n');
+  return Buffer.from(
+    `<!doctype html>\n<html${tongue}>\n<head>\n<meta charset="utf-8">\n${head}</head>\n<body>\n<p>${body}</p>\n</body>\n</html>\n`,
+  );
+}
+
+const CONTROLS = /(?![\t\n])[\p{Cc}\ufffe\uffff]/gu;
+const clean = (text: string) =>
+  withoutSequences(fromLatin1(text.toWellFormed())).replace(CONTROLS, ' ');
+
+function escaped(text: string): string {
+  return escapeText(clean(text));
+}
+
+/**
+ * Replaces the characters of tags, for a peer that decodes entities before it removes tags: none
+ * may be left.
+ */
+function withoutMarkup(text: string): string {
+  return Buffer.from(rewritten(Buffer.from(clean(text)), plainTextRewriting())).toString();
+}
+
+/** Returns the failure of an item. @param why the reason, without a full stop */
+export function unreadableDocument(code: DocumentError['code'], why: string): Failure {
+  return failureOf(new DocumentError(code, { why }));
+}
+
+function failureOf({ code, hint, message }: DocumentError): Failure {
+  return { code, message, hint };
+}
