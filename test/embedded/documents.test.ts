@@ -52,6 +52,16 @@ describe('a push', () => {
     expect(Date.parse(shown?.loadDate ?? '')).toBeGreaterThanOrEqual(before);
   });
 
+  it('is answered when its last document can be looked up, however long the indexing takes', async () => {
+    const peer = await openPeer();
+    const text = Array.from({ length: 3_000 }, (_, i) => `word${i}`).join(' ');
+    const urls = Array.from({ length: 10 }, (_, i) => `https://files.example.org/inbox/${i}.txt`);
+    const answer = await push(peer, Object.fromEntries(urls.map((each) => [each, text])));
+    expect(answer).toMatchObject({ successall: 'true', countsuccess: 10 });
+    const last = urls.at(-1) ?? '';
+    expect(await peerdoc(peer, last)).toMatchObject({ url: last });
+  });
+
   it('of text with terminal escape sequences is searchable, and shown without them', async () => {
     const peer = await openPeer();
     const data =

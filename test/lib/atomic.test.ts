@@ -1,4 +1,4 @@
-import { readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it, onTestFinished, vi } from 'vitest';
@@ -35,4 +35,14 @@ it('a file is replaced only after the new content is on disk, and its directory 
   });
   expect(steps).toEqual(['file', 'old', 'directory']);
   expect(readFileSync(path, 'utf8')).toBe('new');
+});
+
+it('a reader that opened a file before it is replaced reads the old content to its end', async () => {
+  const path = join(temporaryDirectory(), 'file');
+  writeFileSync(path, 'old');
+  const reader = openSync(path, 'r');
+  onTestFinished(() => closeSync(reader));
+  await writeFileAtomic(path, 'the new content');
+  expect(readFileSync(reader, 'utf8')).toBe('old');
+  expect(readFileSync(path, 'utf8')).toBe('the new content');
 });

@@ -8,7 +8,7 @@ import type { QueueStatus } from '../../src/queue/request-queue.js';
 import { locate } from '../../src/report/items.js';
 import type { Live } from '../../src/report/live.js';
 import { explain } from '../../src/report/why.js';
-import { accepted, gone, read, skipped } from '../../src/state/transitions.js';
+import { accepted, gone, read, removing, skipped } from '../../src/state/transitions.js';
 import type { NextLookUp } from '../../src/uplink/confirm-loop.js';
 import type { ReadersFailure } from '../../src/uplink/document-processes.js';
 import type { PathProblem } from '../../src/watch/watcher.js';
@@ -260,6 +260,21 @@ describe('the rule of a file that is skipped', () => {
     );
     const { rule } = await explain(join(inbox, 'a.tmp'), config, state, undefined);
     expect(rule).toBe('Ignore pattern "*.tmp" of folder "inbox".');
+  });
+
+  it('is named with its reason also while the older version of the file is removed from the peer', async () => {
+    const { clock, config, inbox, state } = await setUp();
+    const file = join(inbox, 'a.md');
+    writeFileSync(file, '');
+    const failure = { code: 'EMPTY', message: 'The file is empty.', hint: 'Write something.' };
+    const before = pendingRecord('a.md');
+    const stat = { size: 0, mtimeMs: 1, ctimeMs: 1, ino: 1 };
+    const kept = skipped(accepted(before, sentOf(before), 1), before, stat, failure, clock.now());
+    if (kept.sent === undefined) throw new Error('it was not sent');
+    state.put(removing({ ...kept, sent: kept.sent }, clock.now()));
+    const rule = 'Folder "inbox" takes its name; empty files are skipped.';
+    const report = await explain(file, config, state, undefined);
+    expect(report).toMatchObject({ status: 'removing', rule, failure });
   });
 });
 

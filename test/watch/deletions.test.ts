@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import type { FolderConfig } from '../../src/config/config.js';
+import { systemClock } from '../../src/lib/clock.js';
 import { type Entry, keptOutFor } from '../../src/state/entry.js';
 import { gone, removed } from '../../src/state/transitions.js';
+import type { List } from '../../src/watch/lister.js';
 import { approveDeletes, massDeletion } from '../../src/watch/mass-deletions.js';
 import { until } from '../support/wait.js';
 import { folderOf, Inbox, listHere, PEER, send } from './inbox.js';
@@ -37,6 +39,25 @@ describe('the document of a removed file', () => {
     expect(inbox.folder.lastScan).toBe(lastScan);
     await inbox.watcher.rescan();
     inbox.expect({ a: 'removing', b: 'accepted' });
+  });
+
+  it('stays in the peer after the scan that missed the file, until a later scan misses it as well', async () => {
+    const inbox = await sentInbox(['a', 'b', 'd/c']);
+    const list: List = async (order) => {
+      const listed = await listHere(order);
+      // The scan goes on for a while after it found that the file is absent.
+      if (order.directory.endsWith('/d')) await systemClock.sleep(20);
+      return listed;
+    };
+    await inbox.start({ hints: false, list, policy: { deletionPauseMs: 60_000 } });
+    const known = inbox.get('b');
+    if (known?.status !== 'accepted') throw new Error('it was not sent');
+    inbox.remove('a', 'b');
+    inbox.state.put(gone(known, known.since));
+    await inbox.watcher.rescan();
+    inbox.expect({ a: 'gone', b: 'removing' });
+    await inbox.watcher.rescan();
+    inbox.expect({ a: 'removing', b: 'removing' });
   });
 
   it('is removed if the file was removed while no watcher ran', async () => {
@@ -156,6 +177,35 @@ describe('the document of a removed file', () => {
     await inbox.watcher.rescan();
     await inbox.watcher.rescan();
     inbox.expect({ a: 'gone' });
+  });
+
+  it('stays in the peer if the file comes back and the root goes away while its removal is decided', async () => {
+    const inbox = await sentInbox(['a', 'b']);
+    const known = inbox.get('a');
+    if (known?.status !== 'accepted') throw new Error('it was not sent');
+    await inbox.watcher.stop();
+    inbox.rename('a', '../a');
+    inbox.state.put(gone(known, known.since));
+    let isListed = false;
+    let isAway = false;
+    const list: List = async (order) => {
+      const listed = await listHere(order);
+      isListed = true;
+      return listed;
+    };
+    // The kind of peer is asked when the removal is decided.
+    const isEmbedded = () => {
+      if (isListed && !isAway) {
+        isAway = true;
+        inbox.rename('../a', 'a');
+        inbox.rename('.', '../away');
+      }
+      return true;
+    };
+    await inbox.begin({ hints: false, list, folder: UNSET, peer: { ...PEER, isEmbedded } });
+    await inbox.reaches('held', 'FOLDER_MISSING');
+    expect(isAway).toBe(true);
+    inbox.expect({ a: 'gone', b: 'accepted' });
   });
 
   it('is not removed if it was never sent', async () => {
