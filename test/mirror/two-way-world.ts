@@ -26,7 +26,7 @@ export type Cells = Record<string, string>;
 export type Rows = Record<string, Cells>;
 
 /** The steps at which a run can crash, with their lines in the debug log. */
-const STEPS: Readonly<Record<string, string>> = {
+export const STEPS: Readonly<Record<string, string>> = {
   ahead: 'the changes are written ahead',
   pushing: 'rows are about to be pushed',
   pushed: 'rows were pushed',

@@ -16,8 +16,9 @@ import { dirname, join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { EDITABLE_FORMATS } from '../../src/config/table-formats.js';
+import { MirrorError } from '../../src/mirror/errors.js';
 import { temporaryDirectory } from '../support/temp.js';
-import { rowsOf, type TwoWayWorld, twoWayWorld } from './two-way-world.js';
+import { rowsOf, STEPS, type TwoWayWorld, twoWayWorld } from './two-way-world.js';
 
 const TWO = rowsOf('k1 a=1 b=2; k2 a=3 b=4');
 
@@ -121,6 +122,21 @@ describe('a two-way table', () => {
       'mirror T: wrote 2 rows of the table "T" to the peer (1 changed, 1 added)',
       'mirror T: wrote 1 row of the table "T" to the peer (1 removed)',
     ]);
+  });
+
+  it('removes no row of the peer after an error of the disk that followed the rename of the file', async () => {
+    const world = await twoWayWorld({ k1: { a: '1' }, k2: { a: '2' } });
+    world.remote.delete('k2');
+    world.onStep = (step) => {
+      if (step !== STEPS.written) return;
+      throw new MirrorError('MIRROR_UNWRITABLE', { what: world.file, detail: 'EIO' });
+    };
+    await expect(world.run()).rejects.toThrow('EIO');
+    world.onStep = () => {};
+    world.remote.set('k2', { a: '2' });
+    await world.settled();
+    expect(world.writes).toEqual([]);
+    expect(world.theirs()).toMatchObject({ k2: { a: '2' } });
   });
 
   it.each(EDITABLE_FORMATS)('is edited as %s with any line ends', async (format) => {

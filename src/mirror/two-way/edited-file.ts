@@ -100,16 +100,22 @@ export class EditedFile {
   /**
    * Replaces the file that was read, or creates it if there was none.
    *
+   * @param beforeRename called right before the new content takes the place of the old. An error of
+   *   the system after that call does not show which of them is there
    * @throws FileChanged if the file is not what was read any more
    */
   async replace(
     read: FileContent | undefined,
     text: AsyncIterable<string>,
     options: Omit<ReplaceOptions, 'lastLook'>,
+    beforeRename: () => void,
   ): Promise<WrittenFile> {
     const written = await replaceWhole(this.target, text, {
       ...options,
-      lastLook: (path) => assertUnchanged(path, read?.stamp),
+      lastLook: (path) => {
+        assertUnchanged(path, read?.stamp);
+        beforeRename();
+      },
     });
     this.#known = written.file;
     return written;

@@ -292,6 +292,7 @@ export class SyncRun {
     const shown = [...copy.columns.written, ...this.#emptyColumns(compared, copy)];
     const byFile = changesByFile(compared.synced, merged);
     let isBaseNew = false;
+    let mayBeReplaced = false;
     const onWritten = async (sha256: string): Promise<void> => {
       const replaces = compared.content?.sha256;
       const content = { file: sha256, replaces, shown, stale, grid: copy.grid };
@@ -305,6 +306,9 @@ export class SyncRun {
         compared.content,
         writeLocalTable(plan, shown, copy.grid),
         options,
+        () => {
+          mayBeReplaced = true;
+        },
       );
       this.#logStep('the file is written');
       if (isBaseNew) await bases.activate();
@@ -312,9 +316,9 @@ export class SyncRun {
       this.#logStep('the new base holds');
       return written;
     } catch (error) {
-      // The file was not replaced. After a crash, `BaseStore.load` finds out whether it was.
+      // Otherwise the next run compares the file with the prepared base, as after a crash.
       const isExpected = error instanceof FileChanged || error instanceof PeersyncError;
-      if (signal.aborted || isExpected) await bases.discardPrepared();
+      if (!mayBeReplaced && (signal.aborted || isExpected)) await bases.discardPrepared();
       if (!isTooLarge(error)) throw error;
       const detail = `it would have more than ${MAX_EDITED_BYTES} bytes`;
       throw file.condition('EDIT_TOO_LARGE', detail);
