@@ -11,6 +11,8 @@ export const rescan = manyLines({
   question: z.object({ folder: z.string().optional() }),
   line: scanReport,
   async *lots({ live }, { folder }) {
-    yield await live.parts.watcher.rescan(knownFolder(live.current.config, folder));
+    const { watcher } = live.parts;
+    const known = knownFolder(live.current.config, folder);
+    yield known === undefined ? await watcher.scanAll() : await watcher.scanAcceptingRoot(known);
   },
 });

@@ -96,10 +96,10 @@ export class Daemon implements Live {
     });
     shutdown.add('status page', () => page.stop());
     this.page = page;
-    if (follow) page.follow();
+    if (follow) page.configure();
     if (load !== undefined) {
       const onReload = () => {
-        page.follow();
+        page.configure();
         this.#deps.onReload?.(current.config);
       };
       const reloading = new Reloading({ ...this.#deps, parts: this.parts, load, onReload });

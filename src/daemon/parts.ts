@@ -69,7 +69,7 @@ export async function openParts(deps: OpenDeps) {
   const shared = { state, queue, peer: client, clock, log };
 
   // Rules depend on the dialect and on the kind of peer.
-  const onChange = () => void watcher.rescan().catch(onFailure);
+  const onChange = () => void watcher.scanAll().catch(onFailure);
   const dialect = new PeerDialect({
     configured: config.peer.dialect,
     url: peerUrl,

@@ -17,8 +17,8 @@ export interface Clock {
    */
   now(): number;
   /**
-   * Wall time in ms since the epoch. Used only to show a date, and to compare with the times of
-   * files.
+   * Wall time in ms since the epoch. Used only to show a date, for times of the day, and to compare
+   * with the times of files.
    */
   wall(): number;
   /** Calls `fn` once, `ms` from now. Keeps the process alive unless `background`. */

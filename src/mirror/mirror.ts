@@ -49,7 +49,7 @@ export interface FollowOptions {
 
 /** The result of a run without an error. */
 export type FollowResult =
-  /** The file is as the peer has it. */
+  /** The file is as the peer has it, or was removed as a person accepted (`absentSince`). */
   | { readonly kind: 'current'; readonly changed: boolean; readonly facts: Facts }
   /** The mirror ends: it has nothing left to follow. `changed` says that a file was removed. */
   | { readonly kind: 'ended'; readonly changed: boolean };

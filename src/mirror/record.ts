@@ -78,7 +78,7 @@ export interface Facts {
  */
 export interface MirrorRecord extends Identity, Facts {
   readonly triedAt?: number | undefined;
-  /** The last change of the content. */
+  /** When a run last wrote or removed the file, also to put it back. */
   readonly changedAt?: number | undefined;
   /** The failure of the last run. The next run may succeed by itself. */
   readonly failure?: MirrorFailure | undefined;

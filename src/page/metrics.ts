@@ -9,8 +9,8 @@ export const MAX_MIRRORS = 200;
 /**
  * All metrics of peersync with their labels, and their meaning in one sentence. The sentences also
  * appear in src/report/README.md. They contain no double quotes, which one of the two formats does
- * not allow. A name that ends in `_total` is a counter; all others except the two histograms are
- * gauges.
+ * not allow. A name that ends in `_total` is a counter, one in `BUCKETS` a histogram; all others
+ * are gauges.
  */
 export const METRICS = {
   'peersync_items{folder, status}':
@@ -20,7 +20,7 @@ export const METRICS = {
   peersync_items_confirmed_total: 'How often a file was confirmed to be searchable.',
   peersync_items_quarantined_total: 'How often a file was quarantined.',
   peersync_lookups_per_confirmed_item:
-    'Look-ups for each confirmation since the start. It is a little more than 1 when peersync has learned how long the peer takes.',
+    'Look-up requests for each confirmation since the start, those of removals and checks included. It is a little more than 1 when peersync has learned how long the peer takes.',
   peersync_items_in_flight: 'Files in push requests under way.',
   peersync_items_confirming: 'Accepted files that are looked up until the peer shows them.',
   peersync_last_confirmed_timestamp_seconds:
@@ -102,7 +102,7 @@ export const METRICS = {
   'peersync_build_info{version, commit, node}': 'Always 1. The labels name the version that runs.',
 } as const;
 
-/** The upper ends of the buckets of the histograms, in seconds. */
+/** The histograms, with the upper ends of their buckets in the unit of the name. */
 const BUCKETS = new Map<string, number[]>([
   [
     'peersync_time_to_search_seconds',

@@ -48,7 +48,7 @@ export class StatusPage {
   }
 
   /** Applies the configuration: at the start, and after each reload. */
-  follow(): void {
+  configure(): void {
     this.#last = this.#last.then(() => this.#follow()).catch((error: unknown) => this.#fail(error));
   }
 
@@ -123,7 +123,7 @@ export class StatusPage {
       log.warn({ event: 'no-page', listen, code: systemCode(error) }, message);
     this.#loggedMessage = message;
     if (!this.#isStopped)
-      this.#timer = clock.after(AGAIN_MS, () => this.follow(), { background: true });
+      this.#timer = clock.after(AGAIN_MS, () => this.configure(), { background: true });
   }
 
   async #close(): Promise<void> {

@@ -182,7 +182,7 @@ export class CommittedEntries extends EntriesReader {
     return this.inMemory.knownDirectories(folder, directory);
   }
 
-  async pathsOnDiskOnly(folder: string): Promise<string[]> {
+  async pathsDeletedUncommitted(folder: string): Promise<string[]> {
     const paths: string[] = [];
     const pace = new Pace();
     for (const key of this.changes.keys()) {

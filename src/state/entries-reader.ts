@@ -53,7 +53,7 @@ export abstract class EntriesReader {
   abstract knownDirectories(folder: string, directory: string): Iterable<string>;
 
   /** Returns the paths of the records that a walk by `linesIn` and `knownDirectories` may miss. */
-  abstract pathsOnDiskOnly(folder: string): Promise<string[]>;
+  abstract pathsDeletedUncommitted(folder: string): Promise<string[]>;
 
   /** Counts the records of one folder, or of all. */
   abstract counts(folder?: string): Counts;

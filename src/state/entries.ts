@@ -96,7 +96,7 @@ export class Entries extends EntriesReader {
     return this.#directory(folder, directory)?.directories ?? [];
   }
 
-  async pathsOnDiskOnly(): Promise<string[]> {
+  async pathsDeletedUncommitted(): Promise<string[]> {
     return [];
   }
 

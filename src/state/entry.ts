@@ -122,7 +122,7 @@ export interface HistoryEntry {
  * immutable.
  */
 interface Core extends ItemKey {
-  /** When the current status began, in ms since the epoch. */
+  /** When the current status began, or the work on this version in it, in ms since the epoch. */
   readonly since: number;
   /** The latest changes of status, oldest first. The last one is the current status. */
   readonly history: readonly HistoryEntry[];

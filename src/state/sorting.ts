@@ -49,18 +49,25 @@ export async function* sortedEntries(
   }
 }
 
-/** Yields the paths of a folder in order, including those that exist only on disk, in slices. */
+/**
+ * Yields the paths of a folder in order, including those of records that are deleted in memory and
+ * not yet on disk, in slices.
+ */
 async function* sortedPaths(
   entries: EntriesReader,
   folder: string,
   status: SortedSelection['status'],
 ): AsyncGenerator<readonly string[]> {
-  const onDiskOnly = await sortNames(await entries.pathsOnDiskOnly(folder));
+  const deletedUncommitted = await sortNames(await entries.pathsDeletedUncommitted(folder));
   let at = 0;
   for await (const paths of walk(entries, folder, status)) {
     const slice: string[] = [];
     for (const path of paths) {
-      for (let next = onDiskOnly[at]; next !== undefined && next <= path; next = onDiskOnly[at]) {
+      for (
+        let next = deletedUncommitted[at];
+        next !== undefined && next <= path;
+        next = deletedUncommitted[at]
+      ) {
         // The path may be in memory again.
         if (next !== path) slice.push(next);
         at += 1;
@@ -70,7 +77,8 @@ async function* sortedPaths(
     }
     yield slice;
   }
-  for (; at < onDiskOnly.length; at += SLICE_ITEMS) yield onDiskOnly.slice(at, at + SLICE_ITEMS);
+  for (; at < deletedUncommitted.length; at += SLICE_ITEMS)
+    yield deletedUncommitted.slice(at, at + SLICE_ITEMS);
 }
 
 /** Yields the paths with a record in memory, in order: a depth-first walk of the directories. */

@@ -297,9 +297,9 @@ export class ConfirmLoop implements Judge<PushedItem, Showing> {
    * peer should show the item, and after the peer committed its index at such a time: the result is
    * `unsure` before that commit.
    *
-   * Two more conditions hold for an item that was pushed alone: the peer answered all the time
-   * since its push, and it shows recent pushes. If the peer does not commit, one more hold must
-   * have passed.
+   * Two more conditions hold for an item that was pushed apart (see Isolation): the peer answered
+   * all the time since its push, and it shows recent pushes. If the peer does not commit, one more
+   * hold must have passed.
    */
   #lossOf(
     pushed: PushedItem,
@@ -309,12 +309,13 @@ export class ConfirmLoop implements Judge<PushedItem, Showing> {
     if (item.status === 'pending' || !this.#attribution.canBeLost(item)) return 'notLost';
     const { queue, settings } = this.#deps;
     const hold = holdMs(this.#deps);
-    const isAlone = this.#attribution.timesLost(item) > 0;
-    const from = this.#overdueFrom(pushed) + (isAlone && !this.#commits.lastSucceeded ? hold : 0);
+    const wasPushedApart = this.#attribution.timesLost(item) > 0;
+    const from =
+      this.#overdueFrom(pushed) + (wasPushedApart && !this.#commits.lastSucceeded ? hold : 0);
     if (began < from) return 'notLost';
     const committedAt = this.#commits.lastAt;
     if (began < committedAt || committedAt < from) return 'unsure';
-    if (!isAlone) return 'lost';
+    if (!wasPushedApart) return 'lost';
     const recentMs = Math.max(settings.confirm.timeout, 2 * hold);
     const answeredSincePush = queue.answeringForMs >= began - pushed.sentAt;
     const showsRecent = this.#shownSentAt >= pushed.sentAt - recentMs;

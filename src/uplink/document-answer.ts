@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Frame } from '../lib/frames.js';
+import type { Frame } from '../lib/pipe-messages.js';
 import { isEncoded } from '../peer/form.js';
 import type { DocumentOrder, Packed } from './documents.js';
 

@@ -63,11 +63,15 @@ export function lossModeOf(item: PendingItem | AcceptedItem): LossMode {
  * *holds*: for one hold after a push, the peer may still take back what it shows.
  *
  * The version of an *item* has one of three modes. They follow from the history of the item, so
- * they survive a restart. A new version begins as not lost.
+ * they survive a restart. The history keeps the latest eight changes, and a mode depends only on
+ * those. A new version begins as not lost.
  *
  * - *not lost*: it is pushed in batches with others, and is not here.
- * - *lost*: it was lost with others. It waits for a round, in which it is pushed apart from them.
- * - *lost alone*: it was lost again when it was pushed apart. It waits for a round of its own, with
+ * - *lost*: it was lost with others. It waits to be pushed by itself, in a round that it shares
+ *   with
+ *   other lost items.
+ * - *lost alone*: it was lost again when it was pushed by itself. It waits for a round of its own,
+ *   with
  *   a whole hold without another push before and after its push. If it is lost once more, the item
  *   is at fault, and FailureAttribution quarantines it.
  *
@@ -95,10 +99,10 @@ export class Isolation {
   /** The end of the mode `yielding`. */
   #yieldsUntil = Number.NEGATIVE_INFINITY;
 
-  /** @param isPrefetched whether a lost item can be pushed without reading a document first */
+  /** @param isReadyToPush whether a lost item can be pushed without reading a document first */
   constructor(
     deps: UplinkDeps,
-    private readonly isPrefetched: (item: PendingItem) => boolean = () => true,
+    private readonly isReadyToPush: (item: PendingItem) => boolean = () => true,
   ) {
     this.#deps = deps;
     this.#pushedAt = deps.clock.now();
@@ -150,7 +154,7 @@ export class Isolation {
     const isYielding = this.#round.is('yielding');
     if (isYielding && this.#deps.clock.now() >= this.#yieldsUntil) this.#round.enter('ready');
     else if (isYielding && othersWait) return false;
-    for (const item of this.pushable()) if (this.isPrefetched(item)) return true;
+    for (const item of this.pushable()) if (this.isReadyToPush(item)) return true;
     return false;
   }
 
@@ -176,10 +180,10 @@ export class Isolation {
     this.#round.enter('quiet');
     let isFirst = true;
     for (const { place, mode } of this.#inTurn()) {
-      const isAlone = mode === 'lostAlone';
-      if (!isFirst && (isAlone || clock.now() > end)) break;
+      const needsOwnRound = mode === 'lostAlone';
+      if (!isFirst && (needsOwnRound || clock.now() > end)) break;
       if (this.#prefetchedItemAt(place) === undefined) continue;
-      await this.#waitForQuiet(isAlone ? hold : isFirst ? quietMs : 0, signal);
+      await this.#waitForQuiet(needsOwnRound ? hold : isFirst ? quietMs : 0, signal);
       if (signal.aborted) break;
       const item = this.#prefetchedItemAt(place);
       if (item === undefined) continue;
@@ -188,7 +192,7 @@ export class Isolation {
       this.#round.enter('pushing');
       const hasCommitted = await push(item);
       this.#round.enter('quiet');
-      await this.#waitForQuiet(isAlone ? hold : hasCommitted ? 0 : quietMs, signal);
+      await this.#waitForQuiet(needsOwnRound ? hold : hasCommitted ? 0 : quietMs, signal);
     }
     this.#yieldsUntil = clock.now() + hold;
     this.#round.enter('yielding');
@@ -213,7 +217,7 @@ export class Isolation {
   /** Returns the waiting item, if it is due and prefetched. */
   #prefetchedItemAt(place: ItemKey): PendingItem | undefined {
     const item = this.#dueItemAt(place);
-    return item !== undefined && this.isPrefetched(item) ? item : undefined;
+    return item !== undefined && this.isReadyToPush(item) ? item : undefined;
   }
 
   /** Returns the waiting item, if it is due. */

@@ -13,7 +13,7 @@ const LONGEST_RETURN_MS = 5 * 60_000;
 /** One document that is being removed. */
 export interface Removal extends ItemKey {
   /** Whether it is sent in a request of its own, because a request with others failed. */
-  isAlone: boolean;
+  inOwnRequest: boolean;
   /** The time since which its file has been there again, in ms since the epoch. */
   backSince?: number;
 }

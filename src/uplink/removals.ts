@@ -231,7 +231,7 @@ export class Removals {
   /** Takes the removals of one request. */
   #nextBatch(): readonly Removal[] {
     const most = this.#deps.dialect.current?.maxRemovalsPerRequest ?? 1;
-    const alone = this.#unblocked.findIndex(({ isAlone }) => isAlone);
+    const alone = this.#unblocked.findIndex(({ inOwnRequest: isAlone }) => isAlone);
     return this.#unblocked.splice(0, alone === -1 ? most : Math.min(most, Math.max(1, alone)));
   }
 
@@ -293,7 +293,7 @@ export class Removals {
         if (isMisfit) this.#failed(removal, undefined);
         else if (kind === 'unanswered') this.#requested(removal, 'unanswered');
         else {
-          removal.isAlone ||= kind === 'failed' && batch.length > 1;
+          removal.inOwnRequest ||= kind === 'failed' && batch.length > 1;
           this.#failed(removal, failureOf(error));
         }
       }
@@ -331,7 +331,7 @@ export class Removals {
 }
 
 function newRemoval({ folder, path }: ItemKey): Removal {
-  return { folder, path, isAlone: false };
+  return { folder, path, inOwnRequest: false };
 }
 
 function refused(words: string): Failure {

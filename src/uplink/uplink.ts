@@ -273,12 +273,12 @@ export class Uplink {
     let bytes = 0;
     let isFull = false;
     const accepts = (item: PendingItem) => {
-      const isAlone = this.#blame.isBlamed(item);
-      isFull ||= batch.length > 0 && (isAlone || bytes + item.version.size > maxBytes);
+      const isBlamed = this.#blame.isBlamed(item);
+      isFull ||= batch.length > 0 && (isBlamed || bytes + item.version.size > maxBytes);
       if (isFull) return false;
       batch.push(item);
       bytes += item.version.size;
-      isFull = isAlone || batch.length >= maxItems || bytes >= maxBytes;
+      isFull = isBlamed || batch.length >= maxItems || bytes >= maxBytes;
       return true;
     };
     for (;;) {
@@ -313,7 +313,9 @@ export class Uplink {
     await this.#isolation.round(async (item) => {
       this.#backlog.claim(item);
       await queue.ready('push', signal);
-      // A peer answers a synchronous push with an error if it drops documents of this reach.
+      // A peer answers a synchronous push with an error if it drops documents of this reach. The
+      // lane is text also for a document: it was read before, and the lane of documents would wait
+      // for the end of this round.
       await this.#deliver([item], 'text', this.#reaches.modeOf(item.url) === 'open');
       return this.#confirm.commitIndex(clock.now());
     }, signal);

@@ -42,7 +42,7 @@ interface Survey {
   /** Number of candidates that another scan has to decide on. */
   readonly undecided: number;
   /** Whether a person approved some of those. */
-  readonly hasApprovedUndecided: boolean;
+  readonly mustKeepApproval: boolean;
   readonly unapproved: UnapprovedFiles;
 }
 
@@ -99,9 +99,9 @@ export class Deletions {
     if (survey.undecided > 0) this.#scans.scanSoon();
     const awaitingSeconds = await this.#secondsAwaitingApproval(survey);
     this.#record(this.#massDeletionIn(awaitingSeconds, survey, scan));
-    const isNothingDecided = survey.all === survey.undecided;
-    const isDone = isNothingDecided || (await this.#remove(scan, awaitingSeconds));
-    if (isDone && !survey.hasApprovedUndecided && scan.approvedBefore > Number.NEGATIVE_INFINITY)
+    const leavesAllToAnotherScan = survey.all === survey.undecided;
+    const isDone = leavesAllToAnotherScan || (await this.#remove(scan, awaitingSeconds));
+    if (isDone && !survey.mustKeepApproval && scan.approvedBefore > Number.NEGATIVE_INFINITY)
       endApproval(this.deps.state, this.deps.folder.name);
   }
 
@@ -123,19 +123,19 @@ export class Deletions {
     const unapproved = new UnapprovedFiles();
     let all = 0;
     let undecided = 0;
-    let hasApprovedUndecided = false;
+    let mustKeepApproval = false;
     for await (const item of this.#candidates.goneBefore(scan.decidedAt, scan.unread)) {
       all += 1;
       const isApproved = this.#isApproved(item, scan);
       const mayHaveMoved = this.#mayHaveMoved(item, scan);
       if (mayHaveMoved || this.#candidates.goneSince(item) >= scan.began) {
         undecided += 1;
-        hasApprovedUndecided ||= isApproved;
+        mustKeepApproval ||= isApproved;
       }
       if (mayHaveMoved || isApproved) continue;
       unapproved.add(contentOf(item) ?? item.path, { path: item.path, second: secondOf(item) });
     }
-    return { all, undecided, hasApprovedUndecided, unapproved };
+    return { all, undecided, mustKeepApproval, unapproved };
   }
 
   /** Whether the file may be there under another name that was not read yet. */

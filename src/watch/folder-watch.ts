@@ -182,6 +182,7 @@ export class FolderWatch {
   async #keepChecking(): Promise<void> {
     const { clock, debouncer, folder, guard, modes, policy, problems, scans } = this.#deps;
     for (;;) {
+      // The interval of scans sets the pace if it is shorter than that of the checks of the root.
       await clock.sleep(Math.min(policy.rootCheckMs, policy.rescanMs), this.#stopping.signal);
       if (modes.is('stopped')) return;
       await guard.check();

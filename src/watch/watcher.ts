@@ -101,13 +101,13 @@ export class Watcher {
     this.#deps.onFolderStateChange?.();
   }
 
-  /**
-   * Scans all folders; or one folder, and accepts whatever directory stands at its path now. An
-   * unknown folder is left out.
-   */
-  async rescan(folder?: string): Promise<readonly ScanReport[]> {
-    if (folder === undefined)
-      return await Promise.all([...this.#folders.values()].map((watch) => watch.rescan()));
+  /** Scans all folders. */
+  async scanAll(): Promise<readonly ScanReport[]> {
+    return await Promise.all([...this.#folders.values()].map((watch) => watch.rescan()));
+  }
+
+  /** Scans one folder, and accepts the directory that is at its path now. */
+  async scanAcceptingRoot(folder: string): Promise<readonly ScanReport[]> {
     const watch = this.#folders.get(folder);
     return watch === undefined ? [] : [await watch.rescanAnyRoot()];
   }
@@ -212,6 +212,6 @@ export class Watcher {
       {},
       'Very many changes came at once, and some may have been missed. All folders are scanned again.',
     );
-    void this.rescan();
+    void this.scanAll();
   }
 }

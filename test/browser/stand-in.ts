@@ -60,7 +60,7 @@ export class StandIn {
     const answer: Answerer = ({ name }, question) => this.#answer(name, question);
     const assetsDirectory = resolve(import.meta.dirname, '../../dist/page/browser');
     this.#page = new StatusPage({ live, answer, feed, env: {}, assetsDirectory });
-    this.#page.follow();
+    this.#page.configure();
   }
 
   static async start(script: Script): Promise<StandIn> {

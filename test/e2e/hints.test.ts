@@ -30,6 +30,7 @@ const VALUES: Readonly<Record<string, string>> = {
   '${shellWord(folder.name)}': shellWord(NAME),
   '${shellWord(name)}': shellWord(NAME),
   '${shellWord(table)}': 'prices',
+  '{mirror|shell}': shellWord(NAME),
   '${word}': shellWord(NAME),
   "${remaining.map(shellWord).join(' ')}": 'https://files.example.org/elsewhere/a%20b.md',
   '${status}': 'pending',
@@ -97,7 +98,7 @@ describe('a command that a message names', () => {
     const known = Object.entries(VALUES).sort(([a], [b]) => b.length - a.length);
     const line = known.reduce((text, [name, value]) => text.replaceAll(name, () => value), hint);
     // A new text with another gap needs a value above.
-    expect(line).not.toMatch(/\$\{|\b[A-Z]{2,}\b/);
+    expect(line).not.toMatch(/\$?\{|\b[A-Z]{2,}\b/);
     const { config, directory } = place;
     const named = withConfig(`\`${line}\``, config).slice(1, -1);
     if (!/--help|schema/.test(line)) expect(named).toContain(` -c ${shellWord(config)}`);

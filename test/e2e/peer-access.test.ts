@@ -85,6 +85,6 @@ it('Basic over http to another machine needs peer.auth.allowBasic, which a reloa
   const report = await site.ask<ReloadReport>('reload');
   expect(report).toEqual({ changes: ['peer.auth.allowBasic: false, now true'], restart: [] });
   await site.confirmed('inbox/a.txt');
-  expect((await site.run('check')).stdout).toContain('ok       access:');
+  expect((await site.run('check')).stdout).toContain('ok      access:');
   await site.stop();
 });

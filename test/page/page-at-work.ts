@@ -105,7 +105,7 @@ export class PageAtWork {
     const answer = answererOf({ live, feed });
     const assetsDirectory = this.assetsDirectory();
     this.page = new StatusPage({ live, answer, feed, env: process.env, assetsDirectory });
-    this.page.follow();
+    this.page.configure();
   }
 
   #live(): Live {
@@ -140,9 +140,13 @@ export class PageAtWork {
         problems: () => this.problems,
         lookSoon: ({ folder, path }: ItemKey) => note(`look ${folder}/${path}`),
         scan: async (folder: string) => note(`scan ${folder}`),
-        rescan: async (folder: string | undefined) => {
-          note(`rescan ${folder ?? 'all'}`);
-          return [{ folder: folder ?? 'inbox', files: 1, directories: 1, durationMs: 5 }];
+        scanAll: async () => {
+          note('rescan all');
+          return [{ folder: 'inbox', files: 1, directories: 1, durationMs: 5 }];
+        },
+        scanAcceptingRoot: async (folder: string) => {
+          note(`rescan ${folder}`);
+          return [{ folder, files: 1, directories: 1, durationMs: 5 }];
         },
       },
       audit: { repairProgress: undefined },
@@ -219,7 +223,7 @@ export class PageAtWork {
     const folders = [{ name: 'inbox' }, { name: 'notes' }];
     const path = writeConfig(this.directory, { peer, folders, status: { ...status } });
     this.#config = (await loadConfig(path)).config;
-    this.page?.follow();
+    this.page?.configure();
   }
 
   private assetsDirectory(): string {

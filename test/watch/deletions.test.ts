@@ -37,7 +37,7 @@ describe('the document of a removed file', () => {
     await inbox.becomes({ later: 'pending' });
     inbox.expect({ a: 'gone' });
     expect(inbox.folder.lastScan).toBe(lastScan);
-    await inbox.watcher.rescan();
+    await inbox.watcher.scanAll();
     inbox.expect({ a: 'removing', b: 'accepted' });
   });
 
@@ -54,9 +54,9 @@ describe('the document of a removed file', () => {
     if (known?.status !== 'accepted') throw new Error('it was not sent');
     inbox.remove('a', 'b');
     inbox.state.put(gone(known, known.since));
-    await inbox.watcher.rescan();
+    await inbox.watcher.scanAll();
     inbox.expect({ a: 'gone', b: 'removing' });
-    await inbox.watcher.rescan();
+    await inbox.watcher.scanAll();
     inbox.expect({ a: 'removing', b: 'removing' });
   });
 
@@ -77,7 +77,7 @@ describe('the document of a removed file', () => {
     await inbox.idle();
     inbox.expect({ a: 'gone', b: 'accepted' });
     isEmbedded = true;
-    await inbox.watcher.rescan();
+    await inbox.watcher.scanAll();
     inbox.expect({ a: 'removing', b: 'accepted' });
   });
 
@@ -136,7 +136,7 @@ describe('the document of a removed file', () => {
           return listed;
         };
         await inbox.begin({ hints: false, list: listing, folder: { settle: 60_000 } });
-        await inbox.watcher.rescan();
+        await inbox.watcher.scanAll();
         await inbox.watcher.stop();
       },
     ],
@@ -174,8 +174,8 @@ describe('the document of a removed file', () => {
     inbox.rename('a', '../a');
     inbox.state.put(gone(known, known.since));
     await change(inbox);
-    await inbox.watcher.rescan();
-    await inbox.watcher.rescan();
+    await inbox.watcher.scanAll();
+    await inbox.watcher.scanAll();
     inbox.expect({ a: 'gone' });
   });
 
@@ -273,7 +273,7 @@ describe('a mass deletion', () => {
     approveDeletes(inbox.state, 'inbox');
     inbox.remove('rest/f000');
     await inbox.becomes({ 'rest/f000': 'gone' });
-    await inbox.watcher.rescan();
+    await inbox.watcher.scanAll();
     expect(count(inbox, 'removing')).toBeGreaterThanOrEqual(25);
     expect(massDeletionOf(inbox)).toBeUndefined();
   });
@@ -319,7 +319,7 @@ describe('a mass deletion', () => {
     for (const entry of [...inbox.state.entries.all()])
       if (entry.status === 'accepted') inbox.state.put(gone(entry, Date.now() - 3_600_000));
     await inbox.begin({ folder: { settle: 60_000 } });
-    await inbox.watcher.rescan();
+    await inbox.watcher.scanAll();
     expect(inbox.logged('approve-deletes inbox')).toBe(0);
   });
 

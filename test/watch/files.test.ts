@@ -203,7 +203,7 @@ describe('a file', () => {
     inbox.expect({ more: 'pending' });
     expect(commits).toBeLessThan(50);
     inbox.write('last');
-    void inbox.watcher.rescan();
+    void inbox.watcher.scanAll();
     await inbox.becomes({ last: 'pending' });
     await inbox.watcher.stop();
     expect(state.figures().unsaved).toBe(0);
@@ -222,7 +222,7 @@ describe('a file that is being written', () => {
     for (let i = 0; i < 10; i += 1) {
       inbox.append('slow.log', `line ${i}\n`);
       inbox.write('.peersyncignore', '');
-      await inbox.watcher.rescan();
+      await inbox.watcher.scanAll();
       await new Promise((resolve) => setTimeout(resolve, 30));
     }
     inbox.write('.peersyncignore', 'secret*\nother*\n');

@@ -195,7 +195,9 @@ export class Inbox {
 
   /** Scans everything. Resolves when all that was found is in state. */
   async rescan(folder?: string): Promise<ScanReport | undefined> {
-    const [report] = await this.watcher.rescan(folder);
+    const [report] = await (folder === undefined
+      ? this.watcher.scanAll()
+      : this.watcher.scanAcceptingRoot(folder));
     await this.idle();
     return report;
   }

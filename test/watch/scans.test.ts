@@ -495,7 +495,7 @@ describe('fs events are lost', () => {
     inbox.write('d/later.txt');
     await passes(clock, () => inbox.status('d/later.txt') === 'pending');
     expect(inbox.logged('warn:')).toBe(2);
-    const scan = inbox.watcher.rescan();
+    const scan = inbox.watcher.scanAll();
     await passes(clock, () => inbox.watcher.problems().length === 0);
     await scan;
   });

@@ -194,7 +194,7 @@ class Tree {
 
   async rescan(): Promise<void> {
     asReader();
-    await this.#watcher?.rescan();
+    await this.#watcher?.scanAll();
     await this.#watcher?.idle();
   }
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { FrameReader, frame } from '../../src/lib/frames.js';
+import { FrameReader, frame } from '../../src/lib/pipe-messages.js';
 
 it('messages are read as they were written, in whatever pieces they arrive', () => {
   const message = fc.record({ text: fc.string(), body: fc.uint8Array({ maxLength: 50 }) });
