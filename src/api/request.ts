@@ -40,7 +40,7 @@ export type Lot<Line> = readonly Line[];
 
 /** One thing that people and programs can ask of peersync. */
 export interface Request<N extends Need, Input, Line> {
-  /** The name of the command that asks it, or a name like one. */
+  /** A unique name. If a command asks it, that is the name of the command. */
   readonly name: string;
   /** Its place below `/api/`. */
   readonly path: string;

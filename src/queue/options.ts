@@ -5,7 +5,7 @@ import type { Logger } from '../lib/logger.js';
 /**
  * The lanes of the queue, in order of priority.
  *
- * - `interactive`: a person waits for the answer. It overtakes the other lanes and ignores pauses
+ * - `interactive`: a person waits for the answer. It overtakes the other lanes and ignores pauses,
  *   an open circuit and the Retry-After of the peer.
  * - `confirm`: look-ups of documents that were pushed or removed lately, and requests to commit the
  *   index. Like `push`, it has an adaptive concurrency limit.
@@ -48,9 +48,9 @@ export interface QueueLimits {
 /** The policy of the queue. Units are in the names. */
 export const DEFAULT_POLICY = {
   /**
-   * Number of strikes that open the circuit when the latest one is of this kind; counted over all
-   * lanes (see Breaker). One reset connection is normal, so `unreachable` takes two; a refused
-   * password is no accident.
+   * Number of strikes that open the circuit. Strikes of every kind and lane count; the circuit
+   * opens when there are as many as the kind of the latest strike needs (see Breaker). One reset
+   * connection is normal, so `unreachable` takes two; a refused password is no accident.
    */
   openAfter: { unreachable: 2, failing: 5, denied: 1, weak: 1, busy: 1 },
   /**

@@ -6,7 +6,8 @@ export const PAUSE_META = 'paused';
 
 /**
  * Returns the pause that the state has saved; undefined if there is none, or its time is over. A
- * pause that begins in the future comes from an earlier run whose clock was wrong: it begins now.
+ * pause that begins in the future comes from an earlier run whose clock was wrong: it begins now,
+ * and its end moves with its beginning. A new field of a pause has to be copied here.
  */
 export function savedPause(state: Pick<StateView, 'meta'>, now: number): Paused | undefined {
   const saved: { readonly since?: unknown; readonly until?: unknown } = Object(

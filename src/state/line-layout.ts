@@ -77,7 +77,7 @@ export const NOTES: readonly (string | undefined)[] = Object.values(BEGINNINGS);
 export const EVIDENCE_NOTE = -2;
 export const NO_NOTE = -1;
 
-/** Returns the note of a confirmation in the history; see `confirmed`. */
+/** Returns the note that `confirmed` writes into the history, cut to its length. */
 export function evidenceNote({ kind, shown }: Evidence): string {
   return `${kind} ${shown}`.slice(0, 300);
 }

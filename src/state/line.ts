@@ -245,8 +245,8 @@ export function decode(line: string, folder: string, path: string, bases: UrlBas
   } else if (status === 'confirmed' && entry.sent) {
     const [number, at, kept] = detail as EvidenceRow;
     const kind = EVIDENCE_KINDS[number] ?? 'present';
-    const date = typeof kept === 'number' ? new Date(since + kept).toISOString() : kept;
-    const evidence = { kind, at: since + at, shown: date ?? expectedShown(kind, entry.sent) };
+    const keptText = typeof kept === 'number' ? new Date(since + kept).toISOString() : kept;
+    const evidence = { kind, at: since + at, shown: keptText ?? expectedShown(kind, entry.sent) };
     entry.evidence = evidence;
     note = evidenceNote(evidence);
   }

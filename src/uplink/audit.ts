@@ -10,15 +10,15 @@ import {
 } from './repair-audit.js';
 import { isVerifiable, VERIFIABLE, type Verifiable, verify } from './verify.js';
 
-/** Number of rounds in `everyMs`; a round lasts an hour at most. */
-const ROUNDS = 100;
-const LONGEST_ROUND_MS = 3_600_000;
-const SHORTEST_ROUND_MS = 100;
+/** The number of slices of `everyMs`. A slice lasts an hour at most. */
+const SLICES = 100;
+const LONGEST_SLICE_MS = 3_600_000;
+const SHORTEST_SLICE_MS = 100;
 const AUDITED_META = 'auditedUntil';
 
 /**
- * The full audit has up to this many parts, of about `PART_ITEMS` items each. A restart repeats one
- * part.
+ * The repair audit has up to this many parts, of about `PART_ITEMS` items each. A restart repeats
+ * one part.
  */
 const MAX_PARTS = 200;
 const PART_ITEMS = 500;
@@ -32,13 +32,13 @@ const PART_AGAIN_MS = 5_000;
  * *Resting* at first. `start` begins to look every confirmed item up once in every `everyMs`;
  * `stop` ends that.
  *
- * The name of an item decides its moment within each `everyMs`. The item is looked up in the round
- * in which its moment passes. The state keeps the time up to which that was done, so moments that
- * passed while the daemon did not run, or while the peer was away, are caught up on.
+ * The name of an item decides its moment within each `everyMs`. The item is looked up in the slice
+ * of time in which its moment passes. The state keeps the time up to which that was done, so
+ * moments that passed while the daemon did not run, or while the peer was away, are caught up on.
  *
- * After a repair of the state, a *full audit* comes first, at once and for any `everyMs`: the state
- * may describe versions that are older than what was pushed. It has parts, which the names decide
- * as well; the state keeps how many are done.
+ * After a repair of the state, a *repair audit* comes first, at once and for any `everyMs`: the
+ * state may describe versions that are older than what was pushed. It has parts, which the names
+ * decide as well; the state keeps how many are done.
  */
 export class Audit {
   readonly #deps: Deps;
@@ -65,7 +65,7 @@ export class Audit {
     await this.#loop;
   }
 
-  /** The progress of the full audit; undefined if none is pending. */
+  /** The progress of the repair audit; undefined if none is pending. */
   get repairProgress(): RepairAuditProgress | undefined {
     return repairAuditProgress(this.#deps.state, this.#checkedInPart);
   }
@@ -76,15 +76,15 @@ export class Audit {
     await this.#auditAll(signal);
     if (everyMs === 0 || signal.aborted) return;
     if (typeof state.meta(AUDITED_META) !== 'number') state.setMeta(AUDITED_META, clock.now());
-    const roundMs = Math.max(SHORTEST_ROUND_MS, Math.min(LONGEST_ROUND_MS, everyMs / ROUNDS));
+    const sliceMs = Math.max(SHORTEST_SLICE_MS, Math.min(LONGEST_SLICE_MS, everyMs / SLICES));
     while (!signal.aborted) {
-      await clock.sleep(roundMs, signal);
+      await clock.sleep(sliceMs, signal);
       const to = clock.now();
       const due = this.#due(Number(state.meta(AUDITED_META)), to, everyMs);
       try {
         for await (const _ of verify(due, this.#deps, { lane: 'audit', repair: true, signal }));
       } catch (error) {
-        // The peer is away, or the audit stops: the next round catches up.
+        // The peer is away, or the audit stops: the next slice catches up.
         if (error instanceof PeersyncError || signal.aborted) continue;
         throw error;
       }
@@ -94,7 +94,7 @@ export class Audit {
     }
   }
 
-  /** Runs the full audit from where an earlier run left it. */
+  /** Runs the repair audit from where an earlier run left it. */
   async #auditAll(signal: AbortSignal): Promise<void> {
     const { clock, log, state } = this.#deps;
     const { repairedAt: of } = state;

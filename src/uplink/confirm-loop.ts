@@ -42,7 +42,7 @@ interface PushedItem {
 interface Showing {
   readonly item: AcceptedItem | PendingItem;
   readonly sent: Sent;
-  readonly shown: VersionShown;
+  readonly proof: VersionShown;
 }
 
 export interface NextLookUp {
@@ -205,17 +205,17 @@ export class ConfirmLoop implements Judge<PushedItem, Showing> {
     const pushed = this.#pushedItem(subject);
     if (pushed === undefined) return { kind: 'void' };
     if (answer.kind !== 'document') return { kind: 'unusable', why: answer.failure.message };
-    const shown = evidenceOf(answer.doc, pushed.sent);
-    if (!shown.shown && !('isWithoutText' in shown)) return { kind: 'unexpected', why: shown.why };
+    const proof = evidenceOf(answer.doc, pushed.sent);
+    if (!proof.shown && !('isWithoutText' in proof)) return { kind: 'unexpected', why: proof.why };
     // Measured to the time when the look-up was due: the request may have waited in the queue.
     if (subject.isCanary && mode !== 'settling') this.#timeToVisible.learn(due - subject.since);
     const { item, sent } = pushed;
-    const evidence = { item, sent, shown };
-    return { kind: 'expected', evidence, provisionalMs: this.#provisionalMs(answer.doc) };
+    const found = { item, sent, proof };
+    return { kind: 'expected', found, provisionalMs: this.#provisionalMs(answer.doc) };
   }
 
   /** Returns the item and its push, if the item was neither pushed again nor confirmed. */
-  #pushedItem({ place, sentAt }: PushedItem): Omit<Showing, 'shown'> | undefined {
+  #pushedItem({ place, sentAt }: PushedItem): Omit<Showing, 'proof'> | undefined {
     const item = this.#deps.state.get(place.folder, place.path);
     if (item?.status !== 'accepted' && item?.status !== 'pending') return undefined;
     const sent = item.status === 'accepted' ? item.sent : item.inFlight;
@@ -233,9 +233,9 @@ export class ConfirmLoop implements Judge<PushedItem, Showing> {
     return age < -ROUNDING_MS ? 0 : Math.max(0, holdMs(this.#deps) - ROUNDING_MS - age);
   }
 
-  async settled(look: LookUp<PushedItem>, { item, sent, shown }: Showing): Promise<void> {
+  async settled(look: LookUp<PushedItem>, { item, sent, proof }: Showing): Promise<void> {
     const { clock, log, state } = this.#deps;
-    if (!shown.shown) {
+    if (!proof.shown) {
       this.#attribution.quarantine(item, TEXT_NOT_INDEXED);
       await state.commit();
       return;
@@ -246,12 +246,12 @@ export class ConfirmLoop implements Judge<PushedItem, Showing> {
     const took = Math.round(look.expectedSince(now) - sentAt);
     const note = 'the peer has it, though its answer never came';
     const inPeer = item.status === 'accepted' ? item : accepted(item, sent, now, note);
-    state.put(confirmed(inPeer, { kind: shown.kind, at: now, shown: shown.text }, now));
+    state.put(confirmed(inPeer, { kind: proof.kind, at: now, shown: proof.text }, now));
     this.#shownSentAt = Math.max(this.#shownSentAt, sentAt);
     this.#attribution.shown(url);
     await state.commit();
     log.info(
-      { event: 'confirmed', folder, path, url, evidence: shown.kind, tookMs: took },
+      { event: 'confirmed', folder, path, url, evidence: proof.kind, tookMs: took },
       `confirmed ${itemName(item)} (${durationText(took)} after its push)`,
     );
   }

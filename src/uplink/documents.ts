@@ -10,7 +10,7 @@ import type { Rewriting } from '../lib/rewriting.js';
 import type { ContentRules } from '../peer/dialects/dialect.js';
 import { type EncodedText, encode, type Text, type TextSource } from '../peer/form.js';
 import type { Failure, Version } from '../state/entry.js';
-import { rewritten, transferFormOf, type UploadPlan } from './upload-plan.js';
+import { rewritten, type UploadPlan, uploadPlanOf } from './upload-plan.js';
 
 /** The result of reading a file for a push. */
 export type Packed =
@@ -203,12 +203,12 @@ function packOne({ file, linksWithin, version }: PackFile, rules: ContentRules):
   const bytes = whyUnpackable(version, rules) ?? readWhole({ file, stat: version, linksWithin });
   if (!Buffer.isBuffer(bytes)) return refused(bytes);
   if (hash('sha256', bytes, 'hex') !== version.sha256) return STALE;
-  const way = transferFormOf(file, version.encoding, bytes, rules);
-  const text = rewritten(bytes, way.rewriting);
-  way.words?.write(text);
+  const plan = uploadPlanOf(file, version.encoding, bytes, rules);
+  const text = rewritten(bytes, plan.rewriting);
+  plan.words?.write(text);
   const digest = text === bytes ? version.sha256 : hash('sha256', text, 'hex');
   const { encoding } = rules;
-  return contentOf(way, { encoding, size: text.length, encoded: encode(text, encoding) }, digest);
+  return contentOf(plan, { encoding, size: text.length, encoded: encode(text, encoding) }, digest);
 }
 
 export const STALE: Packed = { kind: 'stale' };
@@ -250,18 +250,18 @@ async function streamed(
   const order = { file, stat: version, linksWithin };
   try {
     const head = await headOf(order);
-    const newWay = () => transferFormOf(file, version.encoding, head, rules);
-    const way = newWay();
+    const newPlan = () => uploadPlanOf(file, version.encoding, head, rules);
+    const plan = newPlan();
     const [raw, sent] = [createHash('sha256'), createHash('sha256')];
     let size = 0;
-    for await (const piece of rewrittenPieces(order, way.rewriting, raw)) {
+    for await (const piece of rewrittenPieces(order, plan.rewriting, raw)) {
       size += piece.length;
       sent.update(piece);
-      way.words?.write(piece);
+      plan.words?.write(piece);
     }
     if (raw.digest('hex') !== version.sha256) return STALE;
-    const text = { size, chunks: () => rewrittenPieces(order, newWay().rewriting) };
-    return contentOf(way, text, sent.digest('hex'));
+    const text = { size, chunks: () => rewrittenPieces(order, newPlan().rewriting) };
+    return contentOf(plan, text, sent.digest('hex'));
   } catch (error) {
     return refused(refusalFor(error));
   }

@@ -50,10 +50,10 @@ export interface LookUpLoopOptions {
  * pass over the state. One in the mode `settling` is never dropped, because that mode is not in the
  * state. Such a look-up soon ends.
  */
-export class LookUpLoop<Subject, Evidence> implements LookUpOwner<Subject> {
+export class LookUpLoop<Subject, Found> implements LookUpOwner<Subject> {
   readonly health: HealthCheck;
   readonly #deps: UplinkDeps;
-  readonly #judge: Judge<Subject, Evidence>;
+  readonly #judge: Judge<Subject, Found>;
   readonly #options: LookUpLoopOptions;
   readonly #work: Background;
   readonly #waiting: ReadyQueue<LookUp<Subject>>;
@@ -61,7 +61,7 @@ export class LookUpLoop<Subject, Evidence> implements LookUpOwner<Subject> {
   /** The number of requests that the peer answered. */
   #answers = 0;
 
-  constructor(deps: UplinkDeps, judge: Judge<Subject, Evidence>, options: LookUpLoopOptions) {
+  constructor(deps: UplinkDeps, judge: Judge<Subject, Found>, options: LookUpLoopOptions) {
     this.#deps = deps;
     this.#judge = judge;
     this.#options = options;

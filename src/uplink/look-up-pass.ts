@@ -24,13 +24,13 @@ export interface LookUpPassOptions {
  * when the group before has its answers. Therefore no look-up begins after the consumer has ended
  * the iteration, or after the stop.
  */
-export class LookUpPass<Subject, Evidence> implements LookUpOwner<Subject> {
+export class LookUpPass<Subject, Found> implements LookUpOwner<Subject> {
   readonly #deps: Deps;
-  readonly #judge: Judge<Subject, Evidence>;
+  readonly #judge: Judge<Subject, Found>;
   readonly #options: LookUpPassOptions;
   #waiting: LookUp<Subject>[] = [];
 
-  constructor(deps: Deps, judge: Judge<Subject, Evidence>, options: LookUpPassOptions) {
+  constructor(deps: Deps, judge: Judge<Subject, Found>, options: LookUpPassOptions) {
     this.#deps = deps;
     this.#judge = judge;
     this.#options = options;

@@ -123,9 +123,9 @@ export type Answer =
   /** The look-up failed, and so may others: it says nothing about this document. */
   | { readonly kind: 'peerFailed'; readonly began: number; readonly failure: PeersyncError };
 
-export type Verdict<Evidence> =
+export type Verdict<Found> =
   /** `provisionalMs`: see `LookUp.expected`. @default 0 */
-  | { readonly kind: 'expected'; readonly evidence: Evidence; readonly provisionalMs?: number }
+  | { readonly kind: 'expected'; readonly found: Found; readonly provisionalMs?: number }
   | { readonly kind: 'unexpected'; readonly why: string }
   | { readonly kind: 'unusable'; readonly why: string }
   /** The document needs no look-up any more. */
@@ -139,11 +139,11 @@ export type Again = 'later' | 'atOnce' | 'never';
  * are called when the look-up has ended, or waits again. They may change the state, which may begin
  * another look-up of the same document.
  */
-export interface Judge<Subject, Evidence> {
+export interface Judge<Subject, Found> {
   /** Reads an answer, and leaves the state as it is. */
-  judge(look: LookUp<Subject>, answer: Answer): Verdict<Evidence>;
+  judge(look: LookUp<Subject>, answer: Answer): Verdict<Found>;
   /** Called right after `judge` for an expected answer that counts, which ended the look-up. */
-  settled(look: LookUp<Subject>, evidence: Evidence): Promise<void>;
+  settled(look: LookUp<Subject>, found: Found): Promise<void>;
   /**
    * Decides when the document is looked up again after an answer that is unexpected or unusable.
    * Leaves the state as it is.
@@ -171,10 +171,10 @@ export interface LookUpTerms {
 }
 
 /** Passes the answer to a look-up under way to the judge, and applies the verdict. */
-export async function applyAnswer<Subject, Evidence>(
+export async function applyAnswer<Subject, Found>(
   look: LookUp<Subject>,
   answer: Answer,
-  judge: Judge<Subject, Evidence>,
+  judge: Judge<Subject, Found>,
   owner: LookUpOwner<Subject>,
   { clock, holdMs, maxIntervalMs }: LookUpTerms,
 ): Promise<void> {
@@ -187,7 +187,7 @@ export async function applyAnswer<Subject, Evidence>(
   if (verdict.kind === 'expected') {
     owner.checkIn(look);
     if (look.expected(now, holdMs, verdict.provisionalMs ?? 0))
-      await judge.settled(look, verdict.evidence);
+      await judge.settled(look, verdict.found);
     else owner.wait(look);
     return;
   }

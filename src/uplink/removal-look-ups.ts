@@ -130,7 +130,7 @@ export class RemovalLookUps<Removal extends ItemKey>
     const { current: dialect } = this.#deps.dialect;
     if (dialect === undefined) return { kind: 'unusable', why: 'the kind of peer is not known' };
     return dialect.isRemoved(answer.doc)
-      ? { kind: 'expected', evidence: item }
+      ? { kind: 'expected', found: item }
       : { kind: 'unexpected', why: 'the peer still shows the document' };
   }
 

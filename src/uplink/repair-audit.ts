@@ -1,11 +1,11 @@
 import type { StateView } from '../state/state.js';
 
-/** The key of the state value that keeps the progress of the full audit. */
+/** The key of the state value that keeps the progress of the repair audit. */
 export const REPAIR_AUDIT_META = 'repairAudit';
 
 /**
- * The progress of the full audit as the state keeps it. A type and not an interface, because it is
- * stored as JSON.
+ * The progress of the repair audit as the state keeps it. A type and not an interface, because it
+ * is stored as JSON.
  */
 export type RepairAudit = {
   /** The `repairedAt` of the repair that it follows. */
@@ -16,7 +16,7 @@ export type RepairAudit = {
   readonly checked: number;
 };
 
-/** The progress of the full audit after a repair of the state. */
+/** The progress of the repair audit after a repair of the state. */
 export interface RepairAuditProgress {
   /** When the state was repaired, in ms since the epoch. */
   readonly since: number;
@@ -26,7 +26,7 @@ export interface RepairAuditProgress {
 }
 
 /**
- * Returns the progress of the full audit; undefined if none is pending.
+ * Returns the progress of the repair audit; undefined if none is pending.
  * @param checkedInPart the number of items looked up in the present part
  */
 export function repairAuditProgress(

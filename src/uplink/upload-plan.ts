@@ -37,7 +37,7 @@ export interface UploadPlan {
  * @param path the path of the file, for its extension
  * @param begin at least the first `HEAD_BYTES` of the file, or all of a shorter one
  */
-export function transferFormOf(
+export function uploadPlanOf(
   path: string,
   encoding: Encoding,
   begin: Uint8Array,

@@ -232,7 +232,7 @@ class Verification implements Judge<Verifiable, string> {
         : whyLost(item, answer.doc, mayBeOutdated);
     return why === undefined
       ? { kind: 'unexpected', why: 'it is as the state says' }
-      : { kind: 'expected', evidence: why };
+      : { kind: 'expected', found: why };
   }
 
   async settled({ subject: item }: LookUp<Verifiable>, why: string): Promise<void> {

@@ -172,7 +172,10 @@ export class Reconciler {
     return isAccepted && before.url === taken.url && before.collection === taken.collection;
   }
 
-  /** Whether the reason for which an unchanged file was skipped still applies. */
+  /**
+   * Whether the reason for which an unchanged file was skipped still applies. A skip by size is
+   * judged by `failureOfStat` instead.
+   */
   #isStillKeptOut({ code, message }: Failure): boolean {
     const { folder, peer } = this.deps;
     if (code === PRIVATE_KEY) return folder.ignoreDefaults;

@@ -7,14 +7,14 @@ import { type Encoding, fileStat } from '../../src/lib/file.js';
 import { DIALECTS } from '../../src/peer/dialects/dialects.js';
 import { packDocument } from '../../src/uplink/document-text.js';
 import { packAll } from '../../src/uplink/documents.js';
-import { rewritten, transferFormOf } from '../../src/uplink/upload-plan.js';
+import { rewritten, uploadPlanOf } from '../../src/uplink/upload-plan.js';
 import { docx, eml, epub, openDocument, pdf, pptx, rtf, xlsx } from '../content/documents.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
 
 const bytes = (text: string) => Buffer.from(text, 'latin1');
 const yacyWay = (path: string, encoding: Encoding = 'utf-8', begin = 'some words') =>
-  transferFormOf(path, encoding, bytes(begin), DIALECTS.yacy.content);
+  uploadPlanOf(path, encoding, bytes(begin), DIALECTS.yacy.content);
 const typeOf = (path: string, begin?: string) => yacyWay(path, 'utf-8', begin).type;
 const rewrittenAs = (kind: 'plain' | 'html', file: Uint8Array, encoding: Encoding = 'utf-8') =>
   rewritten(file, yacyWay(kind === 'plain' ? 'a.txt' : 'a.html', encoding).rewriting);
@@ -25,7 +25,7 @@ const plain = (text: string) => as('plain', text);
 describe('a peer that takes only text', () => {
   it('gets text in UTF-8, without a media type', () => {
     const way = (encoding: Encoding) =>
-      transferFormOf('a.html', encoding, bytes('<'), DIALECTS.standard.content);
+      uploadPlanOf('a.html', encoding, bytes('<'), DIALECTS.standard.content);
     expect(way('utf-8').type).toBe('');
     const file = Buffer.from('nothing special, é – 3');
     expect(rewritten(file, way('utf-8').rewriting)).toBe(file);
@@ -37,7 +37,7 @@ describe('a peer that takes only text', () => {
 describe('a peer that takes files and does not read text as HTML', () => {
   const rules = { ...DIALECTS.yacy.content, readsTextAsHtml: false };
   const sentAs = (path: string, text: string) => {
-    const { rewriting } = transferFormOf(path, 'utf-8', bytes(text), rules);
+    const { rewriting } = uploadPlanOf(path, 'utf-8', bytes(text), rules);
     return Buffer.from(rewritten(Buffer.from(text), rewriting)).toString();
   };
 
@@ -45,12 +45,12 @@ describe('a peer that takes files and does not read text as HTML', () => {
     const text = 'a < b && b > c \uffff';
     expect(sentAs('a.txt', text)).toBe(text);
     expect(sentAs('a.html', `<p>${text}</p>`)).toBe(`<p>${text}</p>`);
-    expect(transferFormOf('a.html', 'utf-8', bytes('<p>'), rules).type).toContain('text/html');
+    expect(uploadPlanOf('a.html', 'utf-8', bytes('<p>'), rules).type).toContain('text/html');
   });
 
   it('gets no terminal escape sequences, and HTML in UTF-8', () => {
     expect(sentAs('a.log', '\x1b[31mError\x1b[0m')).toBe('Error');
-    const { rewriting } = transferFormOf('a.html', 'utf-16le', bytes('<p>'), rules);
+    const { rewriting } = uploadPlanOf('a.html', 'utf-16le', bytes('<p>'), rules);
     const sent = Buffer.from(rewritten(Buffer.from('<p>ü', 'utf16le'), rewriting)).toString();
     expect(sent).toBe('<p>ü');
   });
@@ -75,12 +75,7 @@ describe('coloured text', () => {
   it.each([...COLOURED, ...NO_SEQUENCES])(
     '%j is sent without escape sequences: %j',
     (text, shown) => {
-      const { rewriting } = transferFormOf(
-        'a.log',
-        'utf-8',
-        bytes(text),
-        DIALECTS.standard.content,
-      );
+      const { rewriting } = uploadPlanOf('a.log', 'utf-8', bytes(text), DIALECTS.standard.content);
       const sent = Buffer.from(rewritten(Buffer.from(text), rewriting)).toString();
       expect(sent.replaceAll('\x1b', ' ')).toBe(shown);
       expect(plain(text)).toBe(shown.replaceAll('\x07', ' '));

@@ -35,7 +35,7 @@ class TitleJudge implements Judge<string, string> {
     this.titles.push(`${look.subject}: ${title}`);
     return title === 'other'
       ? { kind: 'unexpected', why: 'the peer shows another one' }
-      : { kind: 'expected', evidence: title, provisionalMs: this.provisionalMs };
+      : { kind: 'expected', found: title, provisionalMs: this.provisionalMs };
   }
 
   async settled(look: LookUp<string>): Promise<void> {

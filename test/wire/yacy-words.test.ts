@@ -5,7 +5,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { PlainWords } from '../../src/content/words.js';
 import { PeerClient } from '../../src/peer/client.js';
 import { DIALECTS } from '../../src/peer/dialects/dialects.js';
-import { rewritten, transferFormOf } from '../../src/uplink/upload-plan.js';
+import { rewritten, uploadPlanOf } from '../../src/uplink/upload-plan.js';
 import { docx, eml, epub, openDocument, pdf, pptx, rtf, xlsx } from '../content/documents.js';
 import { parse } from './yacy/parser.js';
 import { wordsOf } from './yacy/push.js';
@@ -98,7 +98,7 @@ const piece = fc.oneof(
 it('any text is findable by each of its words, of which the peer counts no fewer than were counted here', () => {
   const isWhole = (pieces: readonly string[]) => {
     const text = pieces.join('');
-    const { rewriting, type } = transferFormOf(
+    const { rewriting, type } = uploadPlanOf(
       'note.txt',
       'utf-8',
       Buffer.from(text),

@@ -10,7 +10,11 @@ import {
 } from './table-text.js';
 
 /** CSV (RFC 4180) in UTF-8, with a header. */
-export const csv: EditableCodec = { write: writeCsv, read: readCsvRows, hasHeader: true };
+export const csv: EditableCodec = {
+  write: writeCsv,
+  read: readCsvRows,
+  namesColumnsWithoutRows: true,
+};
 
 /**
  * A cell that a spreadsheet takes for a formula, or one that was neutralised before: different

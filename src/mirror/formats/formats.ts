@@ -23,8 +23,8 @@ export function writeTable(
 }
 
 /** Whether a file of this format names its columns even without rows. */
-export function hasHeader(format: TableFormat): boolean {
-  return FORMATS[format].hasHeader;
+export function namesColumnsWithoutRows(format: TableFormat): boolean {
+  return FORMATS[format].namesColumnsWithoutRows;
 }
 
 /** The cells that are formatted between two pauses: about a millisecond of work. */

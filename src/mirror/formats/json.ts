@@ -11,13 +11,17 @@ import {
 } from './table-text.js';
 
 /** A JSON list of objects, one row a line. */
-export const json: EditableCodec = { write: writeJson, read: readJsonRows, hasHeader: false };
+export const json: EditableCodec = {
+  write: writeJson,
+  read: readJsonRows,
+  namesColumnsWithoutRows: false,
+};
 
 /** A JSON object a line. */
 export const ndjson: EditableCodec = {
   write: writeNdjson,
   read: readNdjsonRows,
-  hasHeader: false,
+  namesColumnsWithoutRows: false,
 };
 
 /** Writes a JSON list of objects, one row a line, the key first. */

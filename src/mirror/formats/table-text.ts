@@ -12,7 +12,7 @@ export interface TableCodec {
    */
   readonly read?: (text: string, columns: Set<string>) => Iterable<PositionedRow>;
   /** Whether a file without rows names its columns. */
-  readonly hasHeader: boolean;
+  readonly namesColumnsWithoutRows: boolean;
 }
 
 /** Writes and reads tables in a format that can be edited. */

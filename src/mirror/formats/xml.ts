@@ -1,7 +1,7 @@
 import type { Rows, TableCodec, WrittenTable } from './table-text.js';
 
 /** XML 1.0. It cannot be edited. */
-export const xml: TableCodec = { write: writeXml, hasHeader: false };
+export const xml: TableCodec = { write: writeXml, namesColumnsWithoutRows: false };
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters that XML 1.0 cannot hold.
 const IMPOSSIBLE = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/;

@@ -3,7 +3,7 @@ import { inSlices } from '../../lib/slices.js';
 import { numberText } from '../../lib/text.js';
 import type { TableRow } from '../../peer/table.js';
 import { quotedList } from '../errors.js';
-import { hasHeader, writeTable } from '../formats/formats.js';
+import { namesColumnsWithoutRows, writeTable } from '../formats/formats.js';
 import { readTable } from '../formats/read.js';
 import type { TableText } from '../formats/table-text.js';
 import type { TablePlan } from '../plan.js';
@@ -55,7 +55,7 @@ export function checkColumns(
   { format, columns: configured }: TableMirrorConfig,
 ): void {
   // Without a header, a file without rows names no columns, and lacks none.
-  if (!hasHeader(format) && table.rows.length === 0) return;
+  if (!namesColumnsWithoutRows(format) && table.rows.length === 0) return;
   const missing = copy === undefined ? [] : missingColumns(table, copy);
   if (missing.length > 0) {
     throw file.condition('EDIT_COLUMNS', `lacks columns that it had: ${quotedList(missing)}`);
