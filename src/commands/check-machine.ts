@@ -22,7 +22,7 @@ export async function* checkMachine(config: Config): AsyncGenerator<Finding> {
     directories += found.directories;
     yield found.finding;
   }
-  yield await find('watch limit', () => watchLimit(directories));
+  yield await find('watch limit', () => checkWatchLimit(directories));
   yield await checkWritable('state', config.state.dir, 'state.dir');
   const { citations, root, shares, tables } = config.mirror;
   if (shares.length + tables.length + citations.length > 0)
@@ -120,7 +120,7 @@ async function missingFolder(folder: FolderConfig, state: StateView | undefined)
   );
 }
 
-async function watchLimit(directories: number): Promise<string> {
+async function checkWatchLimit(directories: number): Promise<string> {
   const text = await readFile('/proc/sys/fs/inotify/max_user_watches', 'utf8').catch(
     () => undefined,
   );

@@ -25,8 +25,8 @@ export interface NotifierDeps {
  * several failed calls in a row, the first is logged.
  */
 export class Notifier {
-  /** systemd restarts a daemon that is silent for this long. Undefined if there is no watchdog. */
-  readonly watchdogMs: number | undefined;
+  /** systemd restarts a daemon that is silent for this long. Undefined if it watches none. */
+  readonly systemdWatchdogMs: number | undefined;
   #sentence = '';
   #last: Promise<void> = Promise.resolve();
   #hasFailed = false;
@@ -37,7 +37,8 @@ export class Notifier {
   ) {
     const { NOTIFY_SOCKET, WATCHDOG_USEC, WATCHDOG_PID = String(process.pid) } = env;
     const ms = Number(WATCHDOG_USEC) / 1_000;
-    if (NOTIFY_SOCKET && ms > 0 && WATCHDOG_PID === String(process.pid)) this.watchdogMs = ms;
+    if (NOTIFY_SOCKET && ms > 0 && WATCHDOG_PID === String(process.pid))
+      this.systemdWatchdogMs = ms;
   }
 
   ready(): Promise<void> {

@@ -27,7 +27,7 @@ export interface DaemonOptions {
   readonly load?: () => Promise<Config>;
   /** Called with the new configuration after a reload. */
   readonly onReload?: (config: Config) => void;
-  /** Reports to systemd. Without it, there is no watchdog. */
+  /** Reports to systemd. Without it, the loops are not watched either (`Watchdog`). */
   readonly notifier?: Notifier;
 }
 

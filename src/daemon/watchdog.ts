@@ -69,7 +69,7 @@ export class Watchdog {
     private readonly live: Live,
     private readonly deps: WatchdogDeps,
   ) {
-    const { watchdogMs = Number.POSITIVE_INFINITY } = deps.notifier;
+    const { systemdWatchdogMs: watchdogMs = Number.POSITIVE_INFINITY } = deps.notifier;
     this.#limitMs = Math.min(LIMIT_MS, watchdogMs * LIMIT_SHARE);
     this.#intervalMs = this.#limitMs / CHECKS_PER_LIMIT;
   }
@@ -119,7 +119,7 @@ export class Watchdog {
     const sentence = () => withConfig(statusSentence(this.live.status()), this.live.configFile);
     await notifier.status(sentence);
     const now = this.live.clock.now();
-    if (now - this.#signAt < (notifier.watchdogMs ?? Number.POSITIVE_INFINITY) / 3) return;
+    if (now - this.#signAt < (notifier.systemdWatchdogMs ?? Number.POSITIVE_INFINITY) / 3) return;
     this.#signAt = now;
     await notifier.watchdog();
   }
@@ -137,7 +137,7 @@ export class Watchdog {
     } else if (loops.length > 0) {
       const { since, what } = combined(this.stuck);
       const time = durationText(clock.now() - since);
-      const isWatched = this.deps.notifier.watchdogMs !== undefined;
+      const isWatched = this.deps.notifier.systemdWatchdogMs !== undefined;
       const end = isWatched ? 'systemd restarts peersync' : 'restart peersync';
       log.error(
         { event: 'stuck', loops },

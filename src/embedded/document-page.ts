@@ -30,7 +30,7 @@ export async function documentPage(context: Context): Promise<Body> {
     ['Dated', date === null ? null : dayOf(date)],
     ['Language', language],
     ['Collection', document.collections.join(', ')],
-    ['Size of the file', formatBytes(size)],
+    ['Size as pushed', formatBytes(size)],
     ['Words', numberText(words)],
     ['File changed', timeOf(lastModified)],
     ['Indexed', timeOf(loadDate)],

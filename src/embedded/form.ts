@@ -24,7 +24,7 @@ export interface FormLimits {
   readonly name?: number;
 }
 
-/** The limits of requests that only read. */
+/** The limits of requests that only read. A form read with this very object has a deadline. */
 export const SMALL: FormLimits = { body: 65_536, fields: 20 };
 const MAX_NAME_CHARS = 200;
 

@@ -7,8 +7,8 @@ import { type Answer, applyAnswer, type Judge, type LookUp, type LookUpOwner } f
 import { ReadyQueue } from './ready-queue.js';
 
 /**
- * Limits of one request that looks up several documents: the number of URLs, and the number of
- * characters of all URLs but the last one.
+ * Limits of one request that looks up several documents: the number of URLs (as many as the
+ * embedded peer accepts), and the number of characters of all URLs but the last one.
  */
 const MAX_URLS_PER_REQUEST = 20;
 const MAX_URL_CHARACTERS = 8_000;

@@ -17,7 +17,7 @@ import type { UnreadFiles } from './unread-files.js';
 /** Number of records that are tested without a pause. */
 const RECORDS_PER_SLICE = 50;
 
-/** A record whose document may have to be removed: its file is gone, or its content is kept out. */
+/** A record whose document may have to be removed: its file is gone or skipped (size, content). */
 export type Candidate = (GoneItem | SkippedFile) & { readonly sent: Sent };
 
 /**
@@ -34,9 +34,9 @@ export function removesDocuments(
 }
 
 /**
- * Whether the document of a file that is gone, or whose content is kept out, has to be removed from
- * the peer as soon as that is certain. A document whose file has another URL by now stays. So does
- * that of a file which a rule of paths keeps out, because a rule may be mistaken.
+ * Whether the document of a file that is gone, or skipped for its size or content, has to be
+ * removed from the peer as soon as that is certain. A document whose file has another URL by now
+ * stays. So does that of a file which a rule of paths keeps out, because a rule may be mistaken.
  */
 export function isToBeRemoved(
   entry: Entry,
@@ -48,7 +48,7 @@ export function isToBeRemoved(
   return entry.sent.url === documentUrl(folder.url, entry.path);
 }
 
-/** Whether a file with a document in the peer is gone, or kept out for its content. */
+/** Whether a file with a document in the peer is gone, or skipped for its size or content. */
 function isOutOfFolder(entry: Entry): entry is Candidate {
   const isOut = entry.status === 'gone' || (entry.status === 'skipped' && !isExcluded(entry));
   return isOut && entry.sent !== undefined;

@@ -41,7 +41,7 @@ describe('a notifier', () => {
     const { notifier, sent } = setUp({ NOTIFY_SOCKET: undefined, WATCHDOG_USEC: '1000000' });
     for (const say of [notifier.ready(), notifier.status(() => 'well'), notifier.watchdog()])
       await say;
-    expect([sent, notifier.watchdogMs]).toEqual([[], undefined]);
+    expect([sent, notifier.systemdWatchdogMs]).toEqual([[], undefined]);
   });
 
   it('sends one message after the other, in order, and never two at once', async () => {
@@ -95,7 +95,7 @@ describe('a notifier', () => {
   ])(
     'reads the time that systemd waits for a sign of life, unless it is meant for another process: %j',
     (env, ms) => {
-      expect(setUp(env).notifier.watchdogMs).toBe(ms);
+      expect(setUp(env).notifier.systemdWatchdogMs).toBe(ms);
     },
   );
 

@@ -571,7 +571,7 @@ describe('the pages of the peer', () => {
     );
     expect(facts).toEqual([
       'Collection: user',
-      'Size of the file: 5.9 KiB',
+      'Size as pushed: 5.9 KiB',
       'Words: 1,201',
       expect.stringMatching(/^File changed: \d{4}-\d\d-\d\d \d\d:\d\d UTC$/),
       expect.stringMatching(/^Indexed: \d{4}-\d\d-\d\d \d\d:\d\d UTC$/),

@@ -74,7 +74,7 @@ interface Edit {
 /** The result of *comparing*: the base, and what the file has changed since. */
 interface Compared extends LoadedBase {
   readonly content: FileContent | undefined;
-  /** Undefined if the file is as it was written, or missing. */
+  /** Undefined if the file is missing, or is as it was written and no push was interrupted. */
   readonly edit: Edit | undefined;
 }
 
@@ -174,8 +174,8 @@ export class SyncRun {
     const { clock, file, plan } = this.parts;
     const base = synced?.base;
     if (base?.file === content.sha256) {
-      // The file is as it was written from the base. The base has its rows exactly, and the text of
-      // the file may have lost something.
+      // Only after an interrupted push: the file is as it was written from the base. The base has
+      // its rows exactly, and the text of the file may have lost something.
       const rows = [...base.grid.rows].map(([pk, cells]) => ({ pk, cells, line: 0 }));
       return { content, table: { columns: base.shown, rows }, staleCopy: undefined };
     }
