@@ -176,7 +176,10 @@ describe('an incomplete answer', () => {
     await expect(client.share(QUERY, none, { maxBytes: 3 * MIB })).rejects.toMatchObject(tooLarge);
     for (const maxBytes of [3 * MIB, undefined]) {
       let read = 0;
-      const reader = reading(({ length }) => (read += length));
+      const reader = reading(({ length }) => {
+        read += length;
+        if (read > 4 * MIB) throw new Error('more than the limit was read');
+      });
       await expect(client.share(QUERY, reader, { maxBytes })).rejects.toMatchObject(tooLarge);
       expect(read).toBeLessThanOrEqual(maxBytes ?? MIB);
     }
