@@ -70,7 +70,7 @@ export interface ManyLinesRequest<N extends Need, Input, Line> extends Request<N
   readonly answers: 'line by line';
 }
 
-/** Any request whose question and lines have these types. `needs` tells them apart. */
+/** Any request whose question and lines have these types. `needs` distinguishes them. */
 export type AnyRequest<Input, Line> = { [N in Need]: Request<N, Input, Line> }[Need];
 /** The same if its answer has one line. */
 export type AnyOneLineRequest<Input, Line> = { [N in Need]: OneLineRequest<N, Input, Line> }[Need];
@@ -136,7 +136,7 @@ function checked<Question>(schema: z.ZodType<Question>, question: unknown): Ques
 }
 
 /** Returns the faults of a value as one text: `folder: expected string; files: too small`. */
-export function issuesText({ issues }: z.ZodError): string {
+function issuesText({ issues }: z.ZodError): string {
   return issues.map(({ message, path }) => [...path, message].join(': ')).join('; ');
 }
 

@@ -10,10 +10,11 @@ const ENVIRONMENT: Readonly<Record<string, string>> = {
   PEERSYNC_DEBUG: 'Set to anything: an error that should not have happened shows where it did.',
   PEERSYNC_LOG: 'pretty, journal or json: how the log is written, whatever it goes to.',
   NO_COLOR: 'Set to anything: no colours, and watch prints plain lines.',
-  TERM: 'dumb: nothing is drawn, progress is told in plain lines.',
+  TERM: 'dumb: nothing is drawn, progress is printed as plain lines.',
   CREDENTIALS_DIRECTORY:
     "Where systemd puts the credentials that the configuration's secrets may name.",
-  NOTIFY_SOCKET: 'Where systemd is told that the daemon is ready, how it stands and that it lives.',
+  NOTIFY_SOCKET:
+    'The socket on which the daemon reports to systemd that it is ready, its status, and that it works.',
 };
 
 const FILES: Readonly<Record<string, string>> = {

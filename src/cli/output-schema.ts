@@ -5,7 +5,7 @@ import { type Command, nameOf } from './command.js';
  * The version of all shapes of answers with --json. Fields may be added at any time; any other
  * change makes a new version. Times and durations are numbers in ms, times since the epoch.
  */
-export const OUTPUT_VERSION = 4;
+const OUTPUT_VERSION = 4;
 
 /** The shape of an error, on the standard error. */
 const error = z.object({

@@ -7,7 +7,7 @@ import { escapeText } from '../lib/markup.js';
  */
 
 /** A PDF of one page. */
-export function pdfOf(lines: readonly string[]): Uint8Array {
+function pdfOf(lines: readonly string[]): Uint8Array {
   const shown = lines.map((line) => `(${line.replace(/[\\()]/g, '\\$&')}) Tj T*`).join('\n');
   const stream = `BT /F1 10 Tf 14 TL 72 720 Td\n${shown}\nET`;
   const objects = [
@@ -36,7 +36,7 @@ const SHEET = 'http://schemas.openxmlformats.org/spreadsheetml/2006/main';
 const TYPE = 'application/vnd.openxmlformats-officedocument';
 
 /** A Word document with a paragraph for each line. */
-export function wordOf(lines: readonly string[]): Uint8Array {
+function wordOf(lines: readonly string[]): Uint8Array {
   const body = lines.map((line) => `<w:p><w:r><w:t>${escapeText(line)}</w:t></w:r></w:p>`).join('');
   return packageOf('word/document.xml', `${TYPE}.wordprocessingml.document.main+xml`, {
     'word/document.xml': `<w:document xmlns:w="${WORD}"><w:body>${body}</w:body></w:document>`,
@@ -44,7 +44,7 @@ export function wordOf(lines: readonly string[]): Uint8Array {
 }
 
 /** An Excel workbook of one sheet, with a row for each line. */
-export function sheetOf(lines: readonly string[]): Uint8Array {
+function sheetOf(lines: readonly string[]): Uint8Array {
   const rows = lines.map(
     (line, i) =>
       `<row r="${i + 1}"><c r="A${i + 1}" t="inlineStr"><is><t>${escapeText(line)}</t></is></c></row>`,
@@ -58,7 +58,7 @@ export function sheetOf(lines: readonly string[]): Uint8Array {
 }
 
 /** An e-mail of plain text. */
-export function mailOf(lines: readonly string[]): Uint8Array {
+function mailOf(lines: readonly string[]): Uint8Array {
   const head = [
     'From: peersync <canary@peersync.invalid>',
     'To: canary@peersync.invalid',
@@ -97,4 +97,74 @@ function packageOf(
 function relationOf(type: string, target: string): string {
   const relation = `<Relationship Id="rId1" Type="${type}" Target="${target}"/>`;
   return `<Relationships xmlns="${PACKAGE}/relationships">${relation}</Relationships>`;
+}
+
+/** A tiny document that shows whether a peer takes its kind, and the addresses of some folders. */
+export type Canary = ReturnType<typeof canaryPlan>[number];
+
+const GULLS = 'Gulls sleep on one leg and count the waves until morning.';
+const GREETINGS =
+  'Greetings from afar: Grüße aus Łódź und Kraków, with one word in each of two tongues.';
+const ADDRESS = 'It shows whether this peer takes documents with an address such as this one.';
+const GULLS_LOOK = { ascii: 'Gulls sleep on one leg', whole: 'Gulls sleep on one leg' };
+const GREETINGS_LOOK = { ascii: 'Greetings from afar', whole: 'Grüße aus Łódź und Kraków' };
+
+/** The functions that make a document of lines, by its kind. Other kinds are text. */
+const DOCUMENTS: Readonly<Record<string, (lines: readonly string[]) => Uint8Array>> = {
+  PDF: pdfOf,
+  Word: wordOf,
+  Excel: sheetOf,
+  'e-mail': mailOf,
+};
+
+/**
+ * Returns the documents to push: six kinds below `base`, and one below the URL of each folder that
+ * lies elsewhere.
+ */
+export function canaryPlan(
+  base: string,
+  folders: readonly { readonly name: string; readonly url: string }[],
+  now: number,
+) {
+  // The stamp distinguishes this canary from an earlier one.
+  const stamp = new Date(now).toISOString();
+  const canary = (what: string, url: string, text: string, sentence = GULLS_LOOK) => {
+    const lines = [
+      `This document (${what}) was pushed by peersync at ${stamp}.`,
+      'It is a canary: it shows what this peer does with documents of its kind, and means nothing else.',
+      text,
+    ];
+    const bytes = DOCUMENTS[what]?.(lines) ?? Buffer.from(`${lines.join('\n')}\n`);
+    const name = url.slice(url.lastIndexOf('/') + 1);
+    const wordsSent = lines.join(' ').split(/\s+/).length;
+    return {
+      /** `address`: only to show whether the peer takes the addresses of its folders. */
+      kind: 'canary' as 'canary' | 'address',
+      /** Whose addresses it has. */
+      folders: [] as readonly string[],
+      /** A part of a sentence in ASCII, and the rest of that sentence. */
+      sentence,
+      what,
+      name,
+      url,
+      bytes,
+      wordsSent,
+    };
+  };
+  const below = folders.filter(({ url }) => base.startsWith(url));
+  return [
+    { ...canary('plain text', `${base}plain.txt`, GULLS), folders: below.map(({ name }) => name) },
+    canary('PDF', `${base}document.pdf`, GULLS),
+    canary('Word', `${base}document.docx`, GULLS),
+    canary('Excel', `${base}table.xlsx`, GULLS),
+    canary('e-mail', `${base}message.eml`, GULLS),
+    canary('non-ASCII text', `${base}greetings.txt`, GREETINGS, GREETINGS_LOOK),
+    ...folders
+      .filter((folder) => !below.includes(folder))
+      .map(({ name, url }) => ({
+        ...canary('plain text', `${url}peersync-canary.txt`, ADDRESS),
+        kind: 'address' as const,
+        folders: [name],
+      })),
+  ];
 }

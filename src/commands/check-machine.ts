@@ -124,7 +124,7 @@ async function checkWatchLimit(directories: number): Promise<string> {
   const text = await readFile('/proc/sys/fs/inotify/max_user_watches', 'utf8').catch(
     () => undefined,
   );
-  if (text === undefined) return 'this system tells of none';
+  if (text === undefined) return 'this system has none';
   const limit = Number(text);
   const message = `${counted(directories, 'directory', 'directories')} to watch, ${limit} watches allowed for this user`;
   if (directories < limit) return message;

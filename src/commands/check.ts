@@ -81,7 +81,10 @@ export const checkCommand = define({
     // Canaries give a better answer.
     if (!options.canary) for await (const finding of checkAddresses(config)) report(finding);
     if (options.canary) {
-      const { canaryText, checkCanary } = await import('./canary.js');
+      const [{ checkCanary }, { canaryText }] = await Promise.all([
+        import('./canary.js'),
+        import('./canary-report.js'),
+      ]);
       const how = { url, yes, timeoutMs };
       const found = isUsable ? await checkCanary(config, how, log, onThisTerminal()) : undefined;
       for (const finding of found?.findings ?? []) report(finding);

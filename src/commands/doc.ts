@@ -13,7 +13,7 @@ import { askPeer } from './peer.js';
 
 /** Which document a command is about. */
 export const DOCUMENT = {
-  positionals: { url: option.value('The URL of the document (`peersync why FILE` tells it)') },
+  positionals: { url: option.value('The URL of the document (`peersync why FILE` shows it)') },
   options: { hash: option.value('The hash that the peer gave the document, in place of its URL') },
 } as const;
 type DocumentOptions = Given<typeof DOCUMENT.positionals> & Given<typeof DOCUMENT.options>;
@@ -30,7 +30,7 @@ export function documentOf({
   if (parseUrl(url) === undefined)
     throw new UsageError(
       `"${url}" is no URL.`,
-      'Give the URL of a document, such as https://files.example.org/a.md; `peersync why FILE` tells that of a file.',
+      'Give the URL of a document, such as https://files.example.org/a.md; `peersync why FILE` shows that of a file.',
     );
   return { url };
 }
@@ -43,7 +43,7 @@ export function noDocument(
   return new PeersyncError({
     code: 'NOT_FOUND',
     message: `The peer has no document ${name}.`,
-    hint: 'If it was pushed a moment ago, ask again; `peersync why FILE` tells what became of a file.',
+    hint: 'If it was pushed a moment ago, ask again; `peersync why FILE` explains the status of a file.',
     details: key,
   });
 }

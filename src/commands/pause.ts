@@ -49,7 +49,7 @@ export const resumeCommand = define({
 });
 
 /** Describes what happens after a pause. */
-export function resumedLine(wasPaused: boolean, isRunning: boolean): string {
+function resumedLine(wasPaused: boolean, isRunning: boolean): string {
   if (isRunning)
     return wasPaused ? 'Resumed: the work with the peer goes on.' : 'It was not paused.';
   const what = wasPaused ? 'The pause is over' : 'It was not paused';

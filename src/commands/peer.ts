@@ -69,7 +69,7 @@ export const peerCommand = define({
  * Starts an embedded peer; its code is loaded here, for the commands that need none are quicker
  * without it.
  */
-export async function startPeer(options: EmbeddedPeerOptions): Promise<EmbeddedPeer> {
+async function startPeer(options: EmbeddedPeerOptions): Promise<EmbeddedPeer> {
   const { startEmbeddedPeer } = await import('../embedded/embedded-peer.js');
   return startEmbeddedPeer(options);
 }

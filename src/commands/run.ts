@@ -122,15 +122,15 @@ export const runCommand = define({
  */
 function onHangUp(reload: () => void): void {
   const hadTerminal = [0, 1, 2].some((fd) => isatty(fd));
-  const heard = () => {
+  const onHangUp = () => {
     if (!hadTerminal || hasTerminal()) {
       reload();
       return;
     }
-    process.off('SIGHUP', heard);
+    process.off('SIGHUP', onHangUp);
     process.kill(process.pid, 'SIGHUP');
   };
-  process.on('SIGHUP', heard);
+  process.on('SIGHUP', onHangUp);
 }
 
 function hasTerminal(): boolean {

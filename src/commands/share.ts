@@ -39,7 +39,7 @@ const shareGet = define({
     const maxBytes = option.size('--max-size', options.maxSize);
     if (options.json && output === undefined)
       throw new UsageError(
-        '--json tells about the object, and needs --output FILE for the object itself.',
+        '--json describes the object, and needs --output FILE for the object itself.',
       );
     const file = output === undefined ? undefined : await fileAt(output);
     const written = await askPeer(options, (client, signal) => {

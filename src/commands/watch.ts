@@ -41,7 +41,7 @@ export const watchCommand = define({
   examples: [
     ['$0 watch', 'q ends it, p pauses peersync and resumes it'],
     ['$0 watch | tee log', 'One plain line every few seconds, as also under NO_COLOR or TERM=dumb'],
-    ['$0 watch --json', 'Everything the daemon tells, one JSON object a line'],
+    ['$0 watch --json', 'Everything the daemon sends, one JSON object a line'],
   ],
   run: async (options) => {
     const config = await configToAsk(options);

@@ -6,7 +6,7 @@ import { decoderOf } from './encoding.js';
 export const NO_WORDS = 'NO_WORDS';
 
 /** Counting stops at this number of words. */
-export const MOST_WORDS = 100;
+const MOST_WORDS = 100;
 
 const [BLANK, LETTER] = [1, 2];
 /** Class of each byte of UTF-8: ASCII white space, ASCII letter or digit, or neither. */

@@ -47,7 +47,7 @@ export function urlHash(url: NormalUrl): string {
 }
 
 /** Returns the last part of the path, decoded; the whole URL if it has no path. */
-export function lastSegment(url: NormalUrl): string {
+function lastSegment(url: NormalUrl): string {
   const segment = new URL(url).pathname.split('/').findLast((part) => part !== '');
   return segment === undefined ? url : segmentText(segment);
 }

@@ -135,7 +135,7 @@ function markupOf(value: unknown): string {
 }
 
 /** Returns a link to a document, or its text alone if browsers do not open its URL. */
-export function documentLink(url: string, text: string): string {
+function documentLink(url: string, text: string): string {
   if (!/^(https?|ftp):/i.test(url)) return escapeMarkup(text);
   return `<a href="${escapeMarkup(url)}" rel="noreferrer">${escapeMarkup(text)}</a>`;
 }

@@ -99,7 +99,7 @@ export interface TableErrorClass<T extends ErrorTable> {
 }
 
 /** Fills message and hint of one entry with values. */
-export function errorTexts(
+function errorTexts(
   { hint, message }: ErrorEntry,
   values: Readonly<Record<string, string | number>>,
 ): { readonly message: string; readonly hint: string } {

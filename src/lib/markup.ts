@@ -1,5 +1,5 @@
 /** The escapes of the characters that have a meaning in HTML and XML. */
-export const MARKUP_ESCAPES: Readonly<Record<string, string>> = {
+const MARKUP_ESCAPES: Readonly<Record<string, string>> = {
   '&': '&amp;',
   '<': '&lt;',
   '>': '&gt;',

@@ -62,8 +62,6 @@ type LineOf<R> = R extends Request<infer _Need, infer _Input, infer Line> ? Line
 
 export type RetryRequest = QuestionOf<typeof retry>;
 export type ApproveDeletesRequest = QuestionOf<typeof approveDeletes>;
-export type RescanRequest = QuestionOf<typeof rescan>;
-export type PauseRequest = QuestionOf<typeof pause>;
 export type MirrorsRequest = QuestionOf<typeof mirror>;
 
 export type RetryAnswer = LineOf<typeof retry>;

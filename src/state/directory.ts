@@ -13,7 +13,7 @@ export type OpenFile = typeof open;
 const ERRORS = {
   STATE_LOCKED: {
     message: 'Another peersync ({detail}) uses the state directory {dir}.',
-    hint: 'It does the work already: `peersync status` tells how it stands. Stop it to start this one, or give this one another state.dir.',
+    hint: 'It does the work already: `peersync status` shows its state. Stop it to start this one, or give this one another state.dir.',
   },
   STATE_LOCKED_ELSEWHERE: {
     message:

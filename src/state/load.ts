@@ -126,7 +126,7 @@ class Loading {
   #noteDamage(generation: number, { damaged, intactBytes }: LinesFound, end: number): void {
     if (damaged > 0)
       this.#repairs.push(
-        `journal-${generation} has ${counted(damaged, 'damaged line')}; the files they told of are looked at again.`,
+        `journal-${generation} has ${counted(damaged, 'damaged line')}; the files of these lines are checked again.`,
       );
     if (intactBytes === 0)
       this.#repairs.push(`journal-${generation} is empty; its changes are lost.`);

@@ -13,7 +13,7 @@ const URL_TAKEN_MS = 1_000;
  */
 export type PushLane = 'text' | 'document';
 
-export function laneOf({ version }: PendingItem): PushLane {
+function laneOf({ version }: PendingItem): PushLane {
   return version.encoding === 'document' ? 'document' : 'text';
 }
 

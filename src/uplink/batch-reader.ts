@@ -147,7 +147,7 @@ export class BatchReader {
 function tooLarge(bytes: number, most = 0): Failure {
   return {
     code: 'TOO_LARGE_FOR_PEER',
-    message: `The file has ${bytes} bytes, and this kind of peer bears ${most} in one document.`,
+    message: `The file has ${bytes} bytes, and this kind of peer takes ${most} at most in one document.`,
     hint: 'Split it, or keep such files from being taken up with maxFileSize of the folder.',
   };
 }

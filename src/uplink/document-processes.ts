@@ -276,7 +276,7 @@ class ReaderProcess {
       stdio: ['pipe', 'pipe', 'pipe'],
     });
     const { stderr, stdin, stdout } = this.#process;
-    // A broken pipe tells no more than the end of the process does.
+    // A broken pipe adds nothing to the end of the process.
     for (const pipe of [stderr, stdin, stdout]) pipe?.on('error', () => {});
     stdout?.on('data', (bytes: Buffer) => this.#take(bytes));
     stderr?.on('data', (bytes: Buffer) => {

@@ -69,12 +69,14 @@ function pageOf(
     content === undefined
       ? ''
       : `<meta name="${name}" content="${safe(content).replaceAll('"', '&quot;')}">\n`;
-  const tongue = /^[a-z]{2,3}(-[\w-]{1,20})?$/i.test(language ?? '') ? ` lang="${language}"` : '';
+  const languageAttribute = /^[a-z]{2,3}(-[\w-]{1,20})?$/i.test(language ?? '')
+    ? ` lang="${language}"`
+    : '';
   const day = date === undefined ? undefined : new Date(date).toISOString();
   const head = `${title === undefined ? '' : `<title>${safe(title)}</title>\n`}${meta('author', author)}${meta('date', day)}`;
   const body = safe(text).replaceAll('\n', '<br>\n');
   return Buffer.from(
-    `<!doctype html>\n<html${tongue}>\n<head>\n<meta charset="utf-8">\n${head}</head>\n<body>\n<p>${body}</p>\n</body>\n</html>\n`,
+    `<!doctype html>\n<html${languageAttribute}>\n<head>\n<meta charset="utf-8">\n${head}</head>\n<body>\n<p>${body}</p>\n</body>\n</html>\n`,
   );
 }
 

@@ -55,12 +55,12 @@ export function lossModeOf(item: PendingItem | AcceptedItem): LossMode {
 /**
  * Finds the document that keeps others out of the index, if the peer loses documents together.
  *
- * Such a peer indexes documents in groups. If the index refuses one document, its whole group is
- * lost, although the peer accepted every document in it. An item that was accepted and is not shown
- * is pushed again in a group of its own: no other push is under way, the peer answers only when it
- * has indexed the item (`synchronous`, see Uplink), and then it commits its index, which ends the
- * group. Where a commit does not succeed, time has to separate the groups. That time is measured in
- * *holds*: for one hold after a push, the peer may still take back what it shows.
+ * That kind of peer indexes documents in groups. If the index refuses one document, its whole group
+ * is lost, although the peer accepted every document in it. An item that was accepted and is not
+ * shown is pushed again in a group of its own: no other push is under way, the peer answers only
+ * when it has indexed the item (`synchronous`, see Uplink), and then it commits its index, which
+ * ends the group. Where a commit does not succeed, time has to separate the groups. That time is
+ * measured in *holds*: for one hold after a push, the peer may still take back what it shows.
  *
  * The version of an *item* has one of three modes. They follow from the history of the item, so
  * they survive a restart. The history keeps the latest eight changes, and a mode depends only on

@@ -3,7 +3,7 @@ import type { PeersyncError } from '../lib/errors.js';
 import type { Peerdoc } from '../peer/peerdoc.js';
 
 /** Shortest interval between two look-ups of a document, in ms. */
-export const SHORTEST_INTERVAL_MS = 200;
+const SHORTEST_INTERVAL_MS = 200;
 
 export type LookUpMode = 'new' | 'unexpected' | 'settling';
 

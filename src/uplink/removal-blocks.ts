@@ -3,8 +3,8 @@ import { systemCode } from '../lib/errors.js';
 import { sameStat } from '../lib/file.js';
 import type { ItemKey } from '../state/entries.js';
 import { claims, contentOf, type Entry, type RemovingItem } from '../state/entry.js';
+import type { State } from '../state/state.js';
 import { removed } from '../state/transitions.js';
-import { ContentsInTransit, isInTransit } from './contents-in-transit.js';
 import type { UplinkDeps } from './deps.js';
 
 /** Longest time that a file that came back may take to be stable and read, in ms. */
@@ -108,4 +108,47 @@ export class RemovalBlocks {
     const item = removingItem(this.#deps, place);
     return item && contentOf(item);
   }
+}
+
+/**
+ * Finds renamed files: which of the removed contents are being pushed or confirmed as another file.
+ *
+ * `search` goes through the state. From then on `note` must be called with every change of an item,
+ * until the next search.
+ */
+class ContentsInTransit {
+  readonly #state: Pick<State, 'counts' | 'entries'>;
+  readonly #searched = new Set<string>();
+  readonly #found = new Set<string>();
+
+  constructor(state: Pick<State, 'counts' | 'entries'>) {
+    this.#state = state;
+  }
+
+  /** Searches for these contents, and forgets those of the last search. */
+  async search(contents: Iterable<string>): Promise<void> {
+    this.#searched.clear();
+    this.#found.clear();
+    for (const content of contents) this.#searched.add(content);
+    const { accepted, pending } = this.#state.counts();
+    if (accepted + pending === 0) return;
+    for await (const slice of this.#state.entries.slices({ status: ['pending', 'accepted'] }))
+      for (const entry of slice) this.note(entry);
+  }
+
+  /** Called when an item changed. */
+  note(entry: Entry): void {
+    const content = contentOf(entry);
+    if (content !== undefined && this.#searched.has(content) && isInTransit(entry))
+      this.#found.add(content);
+  }
+
+  has(content: string | undefined): boolean {
+    return content !== undefined && this.#found.has(content);
+  }
+}
+
+/** Whether an item is being pushed or confirmed. */
+function isInTransit({ status }: Entry): boolean {
+  return status === 'pending' || status === 'accepted';
 }

@@ -1,11 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import {
-  type CanaryPeer,
-  canaryPlan,
-  type Probed,
-  pushCanaries,
-  reportOf,
-} from '../../src/commands/canary.js';
+import { type CanaryPeer, pushCanaries } from '../../src/commands/canary.js';
+import { canaryPlan } from '../../src/commands/canary-documents.js';
+import { type Probed, reportOf } from '../../src/commands/canary-report.js';
 import { checkConfig } from '../../src/config/load.js';
 import { systemClock } from '../../src/lib/clock.js';
 import { PeersyncError } from '../../src/lib/errors.js';

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
-import type { CanaryReport } from '../../src/commands/canary.js';
+import type { CanaryReport } from '../../src/commands/canary-report.js';
 import { type Ended, Running } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
 import { HttpPeer } from '../support/http-peer.js';

@@ -85,7 +85,7 @@ describe('while a daemon runs', () => {
     );
     expect(once.stderr).not.toContain('state.dir');
     const second = await peersync(['run', '-c', path]);
-    expect(second.stderr).toContain(`\`peersync status -c ${path}\` tells how it stands.`);
+    expect(second.stderr).toContain(`\`peersync status -c ${path}\` shows its state.`);
     const list = await peersync(['list'], { cwd: directory });
     expect(list.code).toBe(0);
     expect(list.stderr).toContain(`A daemon (pid ${run.child.pid}) runs here on ${path}, and is`);

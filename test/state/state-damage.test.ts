@@ -169,7 +169,7 @@ describe('a damaged state', () => {
     flipInLine(journal, fileLines[1] ?? 0, 30);
     flipInLine(journal, fileLines[6] ?? 0, 3);
     const state = await opened(dir);
-    const repair = 'journal-3 has 2 damaged lines; the files they told of are looked at again.';
+    const repair = 'journal-3 has 2 damaged lines; the files of these lines are checked again.';
     expect(state.repairs).toEqual([repair]);
     expect(sorted(state).filter((entry, i) => entry.status !== records[i]?.status)).toHaveLength(2);
     await expectMended(state, dir);

@@ -48,7 +48,7 @@ describe('documents that the peer drops because its network does not take their 
       const world = await YacyWorld.start({ peer: { network }, folders: { bad, good } });
       for (const name of ['a', 'b']) world.write(`bad/${name}.txt`, `note ${name}`);
       const words = new RegExp(`with ${reach} addresses, such as \\S+, and has not shown any`);
-      const hint = /`peersync check --canary -c \S+` tells within seconds/;
+      const hint = /`peersync check --canary -c \S+` shows within seconds/;
 
       const once = await world.run('once', '--timeout', '7s');
       expect(once).toMatchObject({ code: 1, stdout: expect.stringMatching(words) });

@@ -51,7 +51,7 @@ export const yacyAddresses: AddressPolicy = {
       message:
         `The peer accepted documents with ${WORDS[reach]} addresses, such as ${url}, and has not shown any yet. It may drop ` +
         `them without a word: ${MODES[reach]}.`,
-      hint: `\`peersync check --canary\` tells within seconds whether it does. ${yacyAddresses.hint(reach)} Then \`peersync retry --all\`.`,
+      hint: `\`peersync check --canary\` shows within seconds whether it does. ${yacyAddresses.hint(reach)} Then \`peersync retry --all\`.`,
     };
   },
 

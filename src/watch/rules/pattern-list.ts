@@ -7,8 +7,8 @@ import createIgnore, { type Ignore, type TestResult } from 'ignore';
 const TESTS_PER_MATCHER = 10_000;
 
 /**
- * A list of gitignore patterns. It is case-sensitive as the file system is, unless told otherwise.
- * Its memory stays constant over any number of paths.
+ * A list of gitignore patterns. It is case-sensitive as the file system is, unless the options say
+ * otherwise. Its memory stays constant over any number of paths.
  */
 export class PatternList {
   readonly #compiled: Ignore;
