@@ -107,7 +107,7 @@ describe('the control socket', () => {
     ['no JSON', 200, 'a proxy says hello'],
     ['an error of another shape', 400, JSON.stringify({ error: 'so' })],
     ['an error that is no JSON', 502, '<h1>Bad gateway</h1>'],
-  ])('takes %s for no answer', async (_, code, body) => {
+  ])('refuses an answer with %s', async (_, code, body) => {
     const directory = temporaryDirectory();
     const server = createServer((_request, response) => response.writeHead(code).end(`${body}\n`));
     const socket = await listenInPrivate(server, join(directory, 'control'), 'socket');

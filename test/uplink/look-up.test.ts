@@ -54,7 +54,7 @@ class TitleJudge implements Judge<string, string> {
 
 /**
  * A look-up loop on a fake clock, at a peer that answers with the title `expected` unless a test
- * has it answer otherwise. It is apart from a world because a test asserts each millisecond at
+ * has it give another answer. It is apart from a world because a test asserts each millisecond at
  * which the peer is asked: nothing else may use the clock.
  */
 class LookUpSetup {
@@ -170,8 +170,8 @@ describe('a look-up', () => {
   });
 
   it.each([
-    ['its answer was otherwise', 'new', ['other'], 200 + HOLD_MS],
-    ['an earlier answer may have been otherwise', 'unexpected', [], HOLD_MS],
+    ['its answer was unexpected', 'new', ['other'], 200 + HOLD_MS],
+    ['an earlier answer may have been unexpected', 'unexpected', [], HOLD_MS],
   ] as const)(
     'counts only when the answer is the same another hold later, after %s',
     async (_, mode, before, settledAt) => {
@@ -187,7 +187,7 @@ describe('a look-up', () => {
     },
   );
 
-  it('settles anew if the answer is otherwise at the end of the hold', async () => {
+  it('settles anew if the answer is unexpected at the end of the hold', async () => {
     const setup = new LookUpSetup().start();
     setup.answer = (_, times) => (times === 2 ? 'other' : 'expected');
     setup.loop.add(setup.look('a', 0, 'unexpected'));

@@ -1,6 +1,7 @@
 import type { Clock } from '../../lib/clock.js';
 import { PeersyncError } from '../../lib/errors.js';
 import type { Logger } from '../../lib/logger.js';
+import { Modes, type Transitions } from '../../lib/modes.js';
 import { numberText } from '../../lib/text.js';
 import { isTooLarge, quotedList } from '../errors.js';
 import type { TableText } from '../formats/table-text.js';
@@ -38,8 +39,7 @@ type Phase =
   | 'done'
   | 'table gone';
 
-/** The phases that may follow each phase. */
-const NEXT: Readonly<Record<Phase, readonly Phase[]>> = {
+const TRANSITIONS: Transitions<Phase> = {
   created: ['reading the file'],
   'reading the file': ['comparing'],
   comparing: ['fetching'],
@@ -126,7 +126,7 @@ export interface SyncResult {
  *   replaced.
  */
 export class SyncRun {
-  #phase: Phase = 'created';
+  readonly #phase = new Modes<Phase>('created', TRANSITIONS);
 
   constructor(
     private readonly parts: SyncParts,
@@ -152,17 +152,17 @@ export class SyncRun {
     const conflictFile = edit && merged && (await this.#saveConflicts(edit, merged.merge));
     const stale = this.#staleSave(compared);
     const written = await this.#writeFile(compared, merged, copy, stale);
-    this.#enter('done');
+    this.#phase.enter('done');
     return await this.#result(written, copy, merged?.merge, conflictFile, stale);
   }
 
   async #readFile(): Promise<FileContent | undefined> {
-    this.#enter('reading the file');
+    this.#phase.enter('reading the file');
     return await this.parts.file.read(this.options.signal);
   }
 
   async #compare(content: FileContent | undefined): Promise<Compared> {
-    this.#enter('comparing');
+    this.#phase.enter('comparing');
     const loaded = await this.parts.bases.load(content?.sha256);
     const isEdited = content !== undefined && !isAsWritten(content, loaded.synced);
     const edit = isEdited ? await this.#readEdit(content, loaded.synced) : undefined;
@@ -190,13 +190,13 @@ export class SyncRun {
   }
 
   async #fetch(): Promise<RemoteCopy | undefined> {
-    this.#enter('fetching');
+    this.#phase.enter('fetching');
     return await this.parts.peerTable.read(this.before, this.options);
   }
 
   /** @throws MirrorCondition EDIT_UNREADABLE for a key, EDIT_DELETES */
   async #merge(edit: Edit, peerGrid: Grid, synced: SyncedState | undefined): Promise<Merged> {
-    this.#enter('merging');
+    this.#phase.enter('merging');
     const { file, plan, peerTable } = this.parts;
     const { table, staleCopy } = edit;
     checkNewKeys(file, table, peerGrid, await peerTable.maxKeyBytes(this.options.signal));
@@ -247,18 +247,18 @@ export class SyncRun {
   async #push({ push, sinceBase }: Merged, before: Grid): Promise<RemoteCopy | undefined> {
     if (push === undefined) throw new TypeError('There is nothing to push');
     const { bases, peerTable } = this.parts;
-    this.#enter('pushing');
+    this.#phase.enter('pushing');
     await bases.writeAhead(sinceBase, push.base);
     this.#logStep('the changes are written ahead');
     await peerTable.push(push.changes, before, this.options.signal);
-    this.#enter('verifying');
+    this.#phase.enter('verifying');
     const accepted = [...this.options.accepted, ...conditionsOfPush(push.changes, before)];
     return await peerTable.read(this.before, { ...this.options, accepted });
   }
 
   /** Saves the file if it has conflicts. Returns the path of the conflict file. */
   async #saveConflicts({ content }: Edit, { conflicts }: Merge): Promise<string | undefined> {
-    this.#enter('saving conflicts');
+    this.#phase.enter('saving conflicts');
     const path = conflicts.length > 0 ? await this.parts.file.saveConflict(content) : undefined;
     this.#logStep('the conflicts are saved');
     return path;
@@ -286,7 +286,7 @@ export class SyncRun {
     copy: RemoteCopy,
     stale: StaleSave | undefined,
   ): Promise<WrittenFile> {
-    this.#enter('writing the file');
+    this.#phase.enter('writing the file');
     const { bases, file, plan } = this.parts;
     const { signal } = this.options;
     const shown = [...copy.columns.written, ...this.#emptyColumns(compared, copy)];
@@ -360,15 +360,8 @@ export class SyncRun {
   }
 
   #tableGone(): undefined {
-    this.#enter('table gone');
+    this.#phase.enter('table gone');
     return undefined;
-  }
-
-  #enter(phase: Phase): void {
-    if (!NEXT[this.#phase].includes(phase)) {
-      throw new TypeError(`A run goes from "${this.#phase}" to "${phase}"`);
-    }
-    this.#phase = phase;
   }
 
   #logStep(step: string): void {
