@@ -1,5 +1,5 @@
-import { fingerprintNow } from './content/file-reader.js';
-import type { ReadOrder } from './content/open.js';
+import { fingerprintNow, type ReadOrder } from './content/file-reader.js';
+
 import { serve } from './lib/work-thread.js';
 import { pack } from './uplink/documents.js';
 import { list } from './watch/lister.js';

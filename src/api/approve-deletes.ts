@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import type { Config } from '../config/config.js';
-import type { PeersyncError } from '../lib/errors.js';
+import { badRequest, type PeersyncError } from '../lib/errors.js';
 import { counted, quoted } from '../lib/text.js';
-import { badRequest } from '../report/errors.js';
 import { knownFolder } from '../report/items.js';
+
 import type { State } from '../state/state.js';
 import {
   type MassDeletion,

@@ -2,9 +2,10 @@ import { z } from 'zod';
 import type { Config, FolderConfig } from '../config/config.js';
 import { documentUrl } from '../config/url.js';
 import type { Clock } from '../lib/clock.js';
+import { badRequest } from '../lib/errors.js';
 import { quoted } from '../lib/text.js';
-import { badRequest } from '../report/errors.js';
 import { knownFolder } from '../report/items.js';
+
 import {
   type Entry,
   isAway,

@@ -1,13 +1,19 @@
 import { z } from 'zod';
-import { knownFolder, type ListedEntry, listEntries } from '../report/items.js';
-import { manyLines } from './request.js';
+import {
+  type ItemsPage,
+  itemsPage,
+  knownFolder,
+  type ListedEntry,
+  listEntries,
+} from '../report/items.js';
+import { manyLines, oneLine } from './request.js';
 import { itemStatus } from './shapes.js';
 
 /** The filter of `list` and of `items`. */
-export const filter = z.object({ status: itemStatus.optional(), folder: z.string().optional() });
+const filter = z.object({ status: itemStatus.optional(), folder: z.string().optional() });
 
 /** The fields of one listed file. */
-export const listedFields = {
+const listedFields = {
   folder: z.string(),
   path: z.string(),
   status: itemStatus,
@@ -33,4 +39,30 @@ export const list = manyLines({
   line: listLine,
   lots: ({ config, view }, { folder, status }) =>
     listEntries(view, { folder: knownFolder(config, folder), status }),
+});
+
+const itemsLine: z.ZodType<ItemsPage> = z.object({
+  items: z.array(z.object({ ...listedFields, file: z.string() })),
+  next: z.string().optional(),
+});
+
+const MAX_ITEMS = 500;
+const USUAL_ITEMS = 100;
+
+/** One page of `list`. */
+export const items = oneLine({
+  name: 'items',
+  needs: 'reading',
+  question: filter.extend({
+    /** A part of the path, in upper or lower case. */
+    name: z.string().optional(),
+    /** The `next` of the page before. */
+    after: z.string().optional(),
+    limit: z.coerce.number().int().min(1).max(MAX_ITEMS).default(USUAL_ITEMS),
+  }),
+  line: itemsLine,
+  answer: async ({ config, view }, asked) => {
+    knownFolder(config, asked.folder);
+    return await itemsPage(config, view.entries, asked);
+  },
 });

@@ -3,15 +3,15 @@ import type { Clock } from '../lib/clock.js';
 import type { Logger } from '../lib/logger.js';
 import { durationText } from '../lib/units.js';
 import type { Paused, RequestQueue } from '../queue/request-queue.js';
-import { PAUSE_META, savedPause } from '../report/pause.js';
+import { PAUSE_META, savedPause } from '../report/status-report.js';
 import type { State } from '../state/state.js';
-import { oneLine } from './request.js';
+import { NOTHING, oneLine } from './request.js';
 import { paused } from './shapes.js';
 
 export const SHORTEST_PAUSE_MS = 1_000;
 export const LONGEST_PAUSE_MS = 3_650 * 86_400_000;
 
-export interface PauseDeps {
+interface PauseDeps {
   readonly state: Pick<State, 'meta' | 'setMeta' | 'commit'>;
   /** Undefined where no daemon runs. */
   readonly queue?: RequestQueue | undefined;
@@ -66,3 +66,40 @@ function applyPause({ clock, log, queue, state }: PauseDeps, why: string): void 
   const effect = 'nothing is sent to the peer, what changes on disk is read and waits';
   log.info({ event: 'paused', ...pause }, `paused ${end}${why}: ${effect}`);
 }
+
+/** Ends a pause. */
+export const resume = oneLine({
+  name: 'resume',
+  needs: 'writing',
+  question: NOTHING,
+  line: z.object({ wasPaused: z.boolean() }),
+  answer: async ({ clock, live, log, state }) => {
+    const queue = live?.parts.queue;
+    return { wasPaused: await resumeWork({ clock, log, state, queue }) };
+  },
+});
+
+/**
+ * Ends a pause. That is on disk when this resolves.
+ *
+ * @returns whether there was a pause
+ */
+export async function resumeWork({ state, queue, clock }: PauseDeps): Promise<boolean> {
+  const wasPaused = savedPause(state, clock.now()) !== undefined;
+  state.setMeta(PAUSE_META, undefined);
+  queue?.resume();
+  await state.commit('person');
+  return wasPaused;
+}
+
+/** Asks a peer that failed at once, without waiting for the next try. */
+export const tryNow = oneLine({
+  name: 'try',
+  needs: 'daemon',
+  question: NOTHING,
+  line: z.object({}),
+  answer: ({ live }) => {
+    live.parts.queue.tryNow();
+    return {};
+  },
+});

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { namedPaths } from '../report/items.js';
-import { LISTED_STATUSES } from '../report/statuses.js';
+import { LISTED_STATUSES, namedPaths } from '../report/items.js';
+
 import type { WhyReport } from '../report/why.js';
 import { oneLine } from './request.js';
 import { evidence, failure, itemStatus } from './shapes.js';

@@ -1,5 +1,6 @@
-import { nearest } from '../lib/edit-distance.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
+import { nearest } from '../lib/text.js';
+
 import { GLOBAL_OPTIONS } from './global-options.js';
 
 /**

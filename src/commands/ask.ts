@@ -9,7 +9,8 @@ import { systemClock } from '../lib/clock.js';
 import { PeersyncError } from '../lib/errors.js';
 import { writtenPath } from '../lib/home.js';
 import type { Logger } from '../lib/logger.js';
-import { shellWord } from '../lib/text.js';
+import { fromVisible, shellWord } from '../lib/text.js';
+import { locate } from '../report/items.js';
 import type { StatusReport } from '../report/status-report.js';
 import { stateHolder } from '../state/directory.js';
 import { answerWithoutDaemon } from './without-daemon.js';
@@ -170,4 +171,18 @@ export async function missingState(stateDir: string): Promise<MissingState | und
     moved:
       'If a daemon runs already, its state.dir was another when it started: stop it, move that directory here, and start it again.',
   };
+}
+
+/**
+ * Returns what a person typed as the daemon understands it: the absolute path of a file that
+ * exists, or else `FOLDER/path` or the bare name of a known file.
+ */
+export async function typedPath(config: Config, text: string): Promise<string> {
+  const path = writtenPath(text);
+  if (await isThere(path)) return path;
+  const meant = writtenPath(fromVisible(text));
+  if (meant !== path && (await isThere(meant))) return meant;
+  if (config.folders.some(({ name }) => text.startsWith(`${name}/`))) return text;
+  const isName = !text.includes('/') && (await locate(config, path)) === undefined;
+  return isName ? text : path;
 }

@@ -1,15 +1,16 @@
+import { once } from 'node:events';
 import { constants } from 'node:fs';
 import { access, opendir, readFile, stat, statfs } from 'node:fs/promises';
+import { createServer, type Server } from 'node:net';
 import { dirname, join } from 'node:path';
-import { counted } from '../cli/text.js';
+import { counted, fewOf } from '../cli/text.js';
 import type { Config, FolderConfig } from '../config/config.js';
-import { messageOf, systemCode } from '../lib/errors.js';
+import { type Listen, parseListen } from '../config/url.js';
+import { messageOf, PeersyncError, systemCode } from '../lib/errors.js';
 import { shellWord } from '../lib/text.js';
 import type { StateView } from '../state/state.js';
-import { checkPorts } from './check-ports.js';
-import type { Finding } from './finding.js';
-import { find, Wrong } from './finding.js';
-import { openToOthers } from './other-accounts.js';
+import { runningStatus } from './ask.js';
+import { type Finding, find, Wrong } from './finding.js';
 import { readState } from './without-daemon.js';
 
 /** Checks folders, the limit of watches, writable directories and ports. */
@@ -187,4 +188,98 @@ async function freeOf(path: string): Promise<number> {
   const { blocks, bavail, bsize } = await statfs(path);
   // Some file systems do not report their size.
   return blocks === 0 ? Number.POSITIVE_INFINITY : bavail * bsize;
+}
+
+/**
+ * Checks whether the daemon can listen on its addresses, or already does. Yields nothing for an
+ * address that is off.
+ */
+export async function* checkPorts({ peer, state, status }: Config): AsyncGenerator<Finding> {
+  // If the daemon does not answer this user, only its port shows it.
+  const ours = await runningStatus(state.dir).catch((error: unknown) => {
+    if (!(error instanceof PeersyncError)) throw error;
+  });
+  const embedded =
+    peer.url === 'embedded' ? { host: '127.0.0.1', port: peer.embedded.port } : undefined;
+  const ports = [
+    { check: 'embedded peer', key: 'peer.embedded.port', listen: embedded, served: ours?.peer.url },
+    {
+      check: 'status page',
+      key: 'status.listen',
+      listen: parseListen(status.listen),
+      served: ours?.page,
+    },
+  ];
+  // Each is held until all were tried, so that two of the same do not pass one after the other.
+  const held: Server[] = [];
+  try {
+    for (const { check, key, listen, served } of ports) {
+      if (listen === undefined) continue;
+      yield await find(check, async () => {
+        const server = createServer((socket) => socket.destroy());
+        try {
+          server.listen({ ...listen, exclusive: true });
+          await once(server, 'listening');
+          held.push(server);
+          return `it can listen at ${addressOf(listen)}`;
+        } catch (error) {
+          // Our own daemon would make room for itself.
+          const isOurs = served !== undefined && Number(new URL(served).port || 80) === listen.port;
+          if (isOurs) return `the running daemon serves it at ${served}`;
+          throw notListening(error, listen, key);
+        }
+      });
+    }
+  } finally {
+    await Promise.all(held.map((server) => new Promise((closed) => server.close(closed))));
+  }
+}
+
+/** Returns the reason why a program cannot listen there. */
+function notListening(error: unknown, listen: Listen, key: string): Wrong {
+  const at = addressOf(listen);
+  if (systemCode(error) !== 'EADDRINUSE')
+    return new Wrong(`nobody can listen at ${at}: ${messageOf(error)}`, `Set another \`${key}\`.`);
+  const hint = `Stop what listens there, unless it is the daemon of this configuration, or set another \`${key}\`.`;
+  return new Wrong(`${at} is in use`, hint);
+}
+
+function addressOf({ host, port }: Listen): string {
+  const name = host.includes(':') ? `[${host}]` : host;
+  return port === 0 ? `any free port of ${name}` : `${name}:${port}`;
+}
+
+/** People's accounts have ids from here; those below are of the system. */
+const FIRST_PERSON = 1_000;
+const NOBODY = 65_534;
+const NO_LOGIN = /\/(nologin|false|true|sync)$/;
+
+/**
+ * Describes what other accounts of this machine reach on loopback, and how to close it. Returns
+ * undefined if nothing is open, or no other account can log in. Accounts of a directory service are
+ * not seen.
+ *
+ * @param passwd the accounts, as in /etc/passwd
+ */
+export async function openToOthers(
+  { peer, status }: Config,
+  passwd = '/etc/passwd',
+): Promise<{ readonly accounts: string; readonly open: readonly string[] } | undefined> {
+  const open: string[] = [];
+  if (peer.url === 'embedded' && !peer.embedded.requireAuth)
+    open.push('can search the embedded peer: set `peer.embedded.requireAuth` to true');
+  if (status.listen !== 'off' && status.token === undefined)
+    open.push('can use the status page, and pause or retry there: set `status.token`');
+  if (open.length === 0) return undefined;
+  const others = loginsIn(await readFile(passwd, 'utf8').catch(() => ''), process.getuid?.());
+  return others.length === 0 ? undefined : { accounts: fewOf(others), open };
+}
+
+function loginsIn(passwd: string, own: number | undefined): string[] {
+  return passwd.split('\n').flatMap((line) => {
+    const [name = '', , id = '', , , , shell = ''] = line.split(':');
+    const uid = Number(id);
+    const isPerson = id !== '' && uid >= FIRST_PERSON && uid < NOBODY && uid !== own;
+    return isPerson && shell !== '' && !NO_LOGIN.test(shell) ? [name] : [];
+  });
 }

@@ -8,7 +8,7 @@ import {
 } from '../cli/command.js';
 import type { GlobalOptions } from '../cli/global-options.js';
 import { UsageError } from '../cli/usage.js';
-import { nearest } from '../lib/edit-distance.js';
+import { nearest } from '../lib/text.js';
 
 /**
  * A row of the command table. The module of a command is loaded only if the command line may mean

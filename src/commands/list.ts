@@ -7,9 +7,9 @@ import { safe, timeText } from '../cli/text.js';
 import { systemClock } from '../lib/clock.js';
 import { EXIT } from '../lib/errors.js';
 import { jsonWithConfig, withConfig } from '../lib/hint.js';
-import type { ListedEntry } from '../report/items.js';
-import { LISTED_STATUSES } from '../report/statuses.js';
+import { LISTED_STATUSES, type ListedEntry } from '../report/items.js';
 import { configToAsk } from './ask.js';
+
 import { answerWithoutDaemon } from './without-daemon.js';
 
 /** Prints every known file, one a line. */

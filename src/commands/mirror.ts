@@ -1,6 +1,5 @@
 import { join } from 'node:path';
-import { mirror } from '../api/mirror.js';
-import { mirrorAccept } from '../api/mirror-accept.js';
+import { mirror, mirrorAccept } from '../api/mirror.js';
 import { define } from '../cli/command.js';
 import { type GlobalOptions, openLog } from '../cli/global-options.js';
 import * as option from '../cli/option.js';

@@ -14,14 +14,15 @@ import { growHeapSlowly } from '../lib/process.js';
 import { quoted } from '../lib/text.js';
 import { durationText } from '../lib/units.js';
 import type { MirrorReport } from '../mirror/record.js';
-import { isHeldUp } from '../report/pace.js';
 import { statusReport } from '../report/status.js';
+import { isHeldUp } from '../report/status-report.js';
 import type { Counts } from '../state/entries.js';
 import type { Failure } from '../state/entry.js';
 import { statusOf } from '../state/line.js';
 import type { StateView } from '../state/state.js';
 import type { UnmountedPart } from '../watch/watcher.js';
 import { runningStatus } from './ask.js';
+
 import { mirrorExitCode, runLines, withoutMirrors, worse } from './mirror.js';
 import { lastingFailure, peerFailed } from './patience.js';
 import { openAlone } from './without-daemon.js';

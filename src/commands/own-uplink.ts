@@ -12,10 +12,11 @@ import { type QueueStatus, RequestQueue } from '../queue/request-queue.js';
 import { type Entry, type Evidence, type Failure, isAway, type Version } from '../state/entry.js';
 import { State } from '../state/state.js';
 import { gone, read, removing } from '../state/transitions.js';
-import type { UplinkPeer } from '../uplink/deps.js';
+import { classify, type UplinkPeer } from '../uplink/deps.js';
+
 import { DocumentProcesses } from '../uplink/document-processes.js';
 import { type Packers, pack } from '../uplink/documents.js';
-import { classify } from '../uplink/outcomes.js';
+
 import { Uplink } from '../uplink/uplink.js';
 import { lastingFailure, peerFailed } from './patience.js';
 

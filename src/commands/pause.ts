@@ -1,5 +1,4 @@
-import { LONGEST_PAUSE_MS, pause, SHORTEST_PAUSE_MS } from '../api/pause.js';
-import { resume } from '../api/resume.js';
+import { LONGEST_PAUSE_MS, pause, resume, SHORTEST_PAUSE_MS } from '../api/pause.js';
 import { define } from '../cli/command.js';
 import * as option from '../cli/option.js';
 import { answer } from '../cli/output.js';

@@ -5,8 +5,7 @@ import * as option from '../cli/option.js';
 import { answer } from '../cli/output.js';
 import { counted } from '../cli/text.js';
 import { UsageError } from '../cli/usage.js';
-import { ask, configToAsk, runningStatus } from './ask.js';
-import { typedPath } from './typed-path.js';
+import { ask, configToAsk, runningStatus, typedPath } from './ask.js';
 
 type RetryAnswer = z.output<typeof retry.line>;
 

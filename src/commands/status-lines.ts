@@ -11,10 +11,10 @@ import {
 import { sentence } from '../lib/text.js';
 import { durationText } from '../lib/units.js';
 import { PEER_FAILURE_WORDS } from '../queue/breaker.js';
-import { paceText } from '../report/pace.js';
 import type { Percentiles, StatisticsReport, TimeToSearch } from '../report/statistics.js';
-import type { Condition, StatusReport } from '../report/status-report.js';
+import { type Condition, paceText, type StatusReport } from '../report/status-report.js';
 import type { MissingState } from './ask.js';
+
 import { mirrorLines } from './mirror.js';
 
 /** Why no daemon answers, as far as the state directory shows it. */

@@ -9,10 +9,11 @@ import * as option from '../cli/option.js';
 import { answer, print, printJson, writeAll } from '../cli/output.js';
 import { counted, named, safe, tableText, terminalWidth } from '../cli/text.js';
 import { UsageError } from '../cli/usage.js';
-import { formatNames, TABLE_FORMATS } from '../config/table-formats.js';
+import { formatNames, TABLE_FORMATS } from '../config/mirror-schema.js';
 import { EXIT, messageOf, PeersyncError } from '../lib/errors.js';
 import { writtenPath } from '../lib/home.js';
 import { shellWord } from '../lib/text.js';
+
 import { formatBytes } from '../lib/units.js';
 import type { PeerClient } from '../peer/client.js';
 import type { TableQuery, TableRow, TableStream } from '../peer/table.js';

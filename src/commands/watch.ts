@@ -1,8 +1,7 @@
 import { askLines, askOnce } from '../api/client.js';
 import { live } from '../api/live.js';
 import type { LiveLine } from '../api/live-feed.js';
-import { pause } from '../api/pause.js';
-import { resume } from '../api/resume.js';
+import { pause, resume } from '../api/pause.js';
 import { define } from '../cli/command.js';
 import type { GlobalOptions } from '../cli/global-options.js';
 import { answer, completed, printJson } from '../cli/output.js';
@@ -24,6 +23,7 @@ import { durationText } from '../lib/units.js';
 import type { RecentEvent } from '../report/live.js';
 import type { StatusReport } from '../report/status-report.js';
 import { configToAsk } from './ask.js';
+
 import { countsText, peerWords, reportLines, speedText } from './status-lines.js';
 
 /** The interval between two pictures, in ms. */

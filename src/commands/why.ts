@@ -7,8 +7,7 @@ import { systemClock } from '../lib/clock.js';
 import { EXIT } from '../lib/errors.js';
 import { formatBytes } from '../lib/units.js';
 import type { WhyReport } from '../report/why.js';
-import { ask, configToAsk } from './ask.js';
-import { typedPath } from './typed-path.js';
+import { ask, configToAsk, typedPath } from './ask.js';
 
 /**
  * Explains one path: the rule, the status and its history, the evidence or the error, and the next

@@ -4,6 +4,7 @@ import { type ErrorTable, EXIT, tableError } from '../lib/errors.js';
 import { writtenPath } from '../lib/home.js';
 import type { Secret } from './fields.js';
 import type { configSchema } from './schema.js';
+
 import { fileBase } from './url.js';
 
 /**

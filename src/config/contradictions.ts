@@ -1,7 +1,7 @@
 import { realpath } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { nearest } from '../lib/edit-distance.js';
-import { isWildcard, isWithin, wildcard } from '../lib/text.js';
+import { isWildcard, isWithin, nearest, wildcard } from '../lib/text.js';
+
 import type { Config } from './config.js';
 import { FOLDER_NAME, FOLDER_NAME_RIGHT } from './fields.js';
 import { fileBase } from './url.js';

@@ -1,10 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { z } from 'zod';
-import { nearest } from '../lib/edit-distance.js';
 import { messageOf, systemCode } from '../lib/errors.js';
 import { writtenPath } from '../lib/home.js';
 import { parseJson } from '../lib/json.js';
+import { nearest } from '../lib/text.js';
 import { type Config, ConfigError, complete } from './config.js';
 import { contradictions, type Problem, problemLines } from './contradictions.js';
 import { configSchema, describeKey, type JsonSchema, jsonSchema } from './schema.js';

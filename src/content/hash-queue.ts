@@ -1,7 +1,6 @@
 import PQueue from 'p-queue';
 import { HealthCheck } from '../lib/health.js';
-import { type Fingerprint, fingerprint, fingerprintNow } from './file-reader.js';
-import type { ReadOrder } from './open.js';
+import { type Fingerprint, fingerprint, fingerprintNow, type ReadOrder } from './file-reader.js';
 
 /** Reads many small files together, off the event loop. Rejects if the worker itself failed. */
 export type ReadGroup = (orders: readonly ReadOrder[]) => Promise<readonly Fingerprint[]>;

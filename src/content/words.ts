@@ -1,4 +1,5 @@
 import type { Encoding } from '../lib/file.js';
+
 import { HtmlParser } from '../lib/html-parser.js';
 import { decoderOf } from './encoding.js';
 

@@ -1,14 +1,13 @@
 import { join } from 'node:path';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { cannotAsk } from '../api/client.js';
-import { httpStatusOf } from '../api/errors.js';
-import { CONTROL_DIRECTORY, CONTROL_SOCKET } from '../api/protocol.js';
+import { CONTROL_DIRECTORY, CONTROL_SOCKET, httpStatusOf } from '../api/protocol.js';
 import { type Answerer, REQUESTS } from '../api/requests.js';
-import { messageOf, PeersyncError } from '../lib/errors.js';
+import { badRequest, messageOf, PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { listenInPrivate } from '../lib/socket.js';
 import { sentence } from '../lib/text.js';
-import { badRequest } from '../report/errors.js';
+
 import type { WebLimits } from '../web/server.js';
 
 /** Only this user connects, so the limits only bound memory. */
@@ -33,7 +32,7 @@ export async function openControl(
   // it at the same time an empty one.
   await import('fastify');
   const [{ requestRoutes }, { webServer }] = await Promise.all([
-    import('../api/routes.js'),
+    import('../api/requests.js'),
     import('../web/server.js'),
   ]);
   const app = webServer(LIMITS, { bodyLimit: MAX_BODY, forceCloseConnections: true });

@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
 import { messageOf } from '../lib/errors.js';
+
 import type { Logger } from '../lib/logger.js';
 
 /**

@@ -1,4 +1,5 @@
 import { messageOf } from '../lib/errors.js';
+
 import { listStateFiles, lockState, StateError } from '../state/directory.js';
 import { State } from '../state/state.js';
 import type { OpenDeps } from './options.js';

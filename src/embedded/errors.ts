@@ -1,4 +1,5 @@
 import { type ErrorTable, EXIT, messageOf, systemCode, tableError } from '../lib/errors.js';
+
 import { describeHolder, type Holder, isHere } from '../lib/lock.js';
 
 const ERRORS = {

@@ -5,8 +5,7 @@ import type { Logger } from '../lib/logger.js';
 import { administratorPassword, passwordFileOf, USERNAME } from './access.js';
 import { Citations } from './citations.js';
 import { Database } from './database.js';
-import { peerdoc, push, remove } from './document-endpoints.js';
-import { documentPage } from './document-page.js';
+import { documentPage, peerdoc, push, remove } from './document-endpoints.js';
 import { DocumentStore } from './documents.js';
 import { directoryUnwritable, EmbeddedError } from './errors.js';
 import { FormReader } from './form.js';
@@ -16,6 +15,7 @@ import { searchJson, searchPage } from './search.js';
 import { type Handler, openServer, type ServerOptions } from './server.js';
 import { ShareStore } from './share-store.js';
 import { share } from './shares.js';
+
 import { TableStore } from './table-store.js';
 import { clearDropped, tablePages } from './tables.js';
 

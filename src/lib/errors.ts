@@ -157,3 +157,8 @@ export function systemCode(error: unknown): string | undefined {
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
+
+/** The error of a question that is wrong and has to be changed. */
+export function badRequest(code: string, message: string, hint: string): PeersyncError {
+  return new PeersyncError({ code, message, hint, exitCode: EXIT.usage });
+}

@@ -1,3 +1,14 @@
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fstatSync,
+  openSync,
+  readlinkSync,
+  realpathSync,
+} from 'node:fs';
+import { systemCode } from './errors.js';
+
 /** The metadata of a file that shows a change without reading it. */
 export interface FileStat {
   /** Size in bytes. */
@@ -54,4 +65,76 @@ export function joinPath(directory: string, name: string): string {
 /** Returns the directory of a path; empty for a file directly in the folder. */
 export function directoryOf(path: string): string {
   return path.slice(0, Math.max(0, path.lastIndexOf('/')));
+}
+
+/**
+ * Proves that an opened file is the file at the path that was meant.
+ *
+ * No path can be trusted. A user who can write in a watched folder, or below a mirror root, can
+ * replace a directory by a symbolic link between two system calls. Linux shows the path of an open
+ * descriptor (`/proc/self/fd`), and that must equal the path that was meant. Without /proc, the
+ * path is resolved again after the file is opened. A link that exists only at that moment can
+ * escape this weaker check.
+ */
+
+const DESCRIPTORS = '/proc/self/fd';
+/** `O_PATH` of Linux, which Node does not name. It needs no right to list the directory. */
+const O_PATH = 0o10000000;
+const DIRECTORY_FLAGS = constants.O_DIRECTORY | constants.O_NOFOLLOW | O_PATH;
+
+/**
+ * The flags to open a file for reading. They refuse a link in the last part, and do not block on a
+ * pipe.
+ */
+export const READ_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+
+/** Whether `throughDescriptor` works on this system. */
+export const HAS_DESCRIPTORS = existsSync(DESCRIPTORS);
+
+/** Returns a path to an open directory that stays valid if the directory is moved. */
+export function throughDescriptor(fd: number): string {
+  return `${DESCRIPTORS}/${fd}`;
+}
+
+/** Whether an open file is at this path, and no part of the path is a link. */
+export function isAt(fd: number, path: string): boolean {
+  const opened = pathOfDescriptor(fd) ?? realpathSync.native(path);
+  if (opened === path) return true;
+  // File systems that ignore case, such as mounts from Windows, may show the name in the spelling
+  // of another program.
+  if (canonical(opened) !== canonical(path)) return false;
+  return process.platform === 'linux' ? isAtByParts(fd, path) : true;
+}
+
+/** Walks down the path, part by part and through no link, and compares the file found there. */
+function isAtByParts(fd: number, path: string): boolean {
+  let at = openSync('/', DIRECTORY_FLAGS);
+  try {
+    const parts = path.split('/').filter((part) => part !== '');
+    for (const [i, part] of parts.entries()) {
+      const flags = i === parts.length - 1 ? READ_FLAGS : DIRECTORY_FLAGS;
+      const next = openSync(`${DESCRIPTORS}/${at}/${part}`, flags);
+      closeSync(at);
+      at = next;
+    }
+    const [opened, found] = [fstatSync(fd), fstatSync(at)];
+    return opened.ino === found.ino && opened.dev === found.dev;
+  } finally {
+    closeSync(at);
+  }
+}
+
+/** Returns the path of an open file as the system shows it; undefined on systems without /proc. */
+function pathOfDescriptor(fd: number): string | undefined {
+  try {
+    return readlinkSync(`${DESCRIPTORS}/${fd}`);
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+/** Returns one spelling for all paths that some file system considers equal. */
+function canonical(path: string): string {
+  return path.normalize('NFC').toLowerCase();
 }

@@ -2,9 +2,10 @@ import { close, constants, open } from 'node:fs';
 import { mkdir, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { HAS_DESCRIPTORS, isAt, throughDescriptor } from '../lib/descriptor.js';
 import { systemCode } from '../lib/errors.js';
+import { HAS_DESCRIPTORS, isAt, throughDescriptor } from '../lib/file.js';
 import { isWithin } from '../lib/text.js';
+
 import { MirrorError, onDisk } from './errors.js';
 
 /** A file below a root directory. No write leaves the root. */
@@ -42,7 +43,7 @@ const closeNumber = promisify(close);
  * Runs work on a target while its directory is held open. Missing directories are made (0755). A
  * link is followed as long as it stays within the root.
  *
- * A path is never trusted, as in `lib/descriptor.ts`: another program may replace a directory by a
+ * A path is never trusted, as in `lib/file.ts`: another program may replace a directory by a
  * link between two system calls. Each directory is opened, and has to be where it was expected. On
  * systems without /proc the last one is compared before and after the work. A link that exists only
  * in between can escape this weaker check.

@@ -1,18 +1,16 @@
 import { isDeepStrictEqual } from 'node:util';
 import PQueue from 'p-queue';
 import type { MirrorConfig } from '../config/config.js';
-import { nearest } from '../lib/edit-distance.js';
 import type { HealthCheck } from '../lib/health.js';
 import { withPauses } from '../lib/slices.js';
+import { nearest } from '../lib/text.js';
 import type { RequestQueue } from '../queue/request-queue.js';
 import type { Entry } from '../state/entry.js';
-import { Catalog } from './catalog.js';
 import { CitationsMirror } from './citations.js';
 import { MirrorError } from './errors.js';
-import { PatternMirror } from './listed-mirror.js';
-import type { Mirror, MirrorDeps } from './mirror.js';
+import { type Mirror, type MirrorDeps, PatternMirror } from './mirror.js';
 import { runMirror } from './mirror-run.js';
-import { type Plan, passes, plansOf, records, reportOf, wantedPath } from './plan.js';
+import { Catalog, type Plan, passes, plansOf, records, reportOf, wantedPath } from './plan.js';
 import type { MirrorReport } from './record.js';
 import { MirrorRequests } from './requests.js';
 import { MirrorRoot } from './root.js';
@@ -21,6 +19,7 @@ import { ShareMirror } from './share.js';
 import { TableMirror } from './table.js';
 import { type Claim, grantPaths, type TargetPath } from './target-path.js';
 import { BaseStore } from './two-way/base-store.js';
+
 import { TwoWayTable } from './two-way/two-way-table.js';
 
 /** The mirrors that are compared or created between two pauses. */

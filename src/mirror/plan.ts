@@ -5,9 +5,8 @@ import type {
   TableMirrorConfig,
 } from '../config/config.js';
 import { isWildcard, wildcard } from '../lib/text.js';
+import type { Json } from '../state/rows.js';
 import type { State, StateView } from '../state/state.js';
-import type { Json } from '../state/state-data.js';
-import type { Catalog } from './catalog.js';
 import type { Identity, MirrorRecord, MirrorReport, Pass } from './record.js';
 import { fillTemplate, type TargetPath } from './target-path.js';
 
@@ -169,3 +168,35 @@ function valuePerMirror<T extends object>(prefix: string) {
 export const records = valuePerMirror<MirrorRecord>('mirror/');
 /** The positions of the passes over folders whose citations are mirrored. */
 export const passes = valuePerMirror<Pass>('mirror-pass/');
+
+/** The kinds of things that a peer lists. */
+type Kind = 'table' | 'share';
+
+/** The tables and shared objects that the peer listed last. */
+export class Catalog {
+  readonly #names: Partial<Record<Kind, Set<string>>> = {};
+
+  /** @param onReplace creates the mirrors of new names */
+  constructor(private readonly onReplace: () => Promise<void>) {}
+
+  /** Returns the names of the last list, undefined until there is one. */
+  names(kind: Kind): ReadonlySet<string> | undefined {
+    return this.#names[kind];
+  }
+
+  /** Returns whether the last list has a name. True until there is a list. */
+  has(kind: Kind, name: string): boolean {
+    return this.#names[kind]?.has(name) ?? true;
+  }
+
+  /** Takes a new list. Resolves when every name that a pattern matches has its mirror. */
+  async replace(kind: Kind, names: readonly string[]): Promise<void> {
+    this.#names[kind] = new Set(names);
+    await this.onReplace();
+  }
+
+  /** Removes a name until the peer lists it again. */
+  remove(kind: Kind, name: string): void {
+    this.#names[kind]?.delete(name);
+  }
+}

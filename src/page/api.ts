@@ -1,19 +1,19 @@
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { approveDeletes } from '../api/approve-deletes.js';
-import { items } from '../api/items.js';
+import { items } from '../api/list.js';
 import type { LiveFeed } from '../api/live-feed.js';
-import { mirror } from '../api/mirror.js';
-import { mirrorAccept } from '../api/mirror-accept.js';
-import { pause } from '../api/pause.js';
+import { mirror, mirrorAccept } from '../api/mirror.js';
+import { pause, resume, tryNow } from '../api/pause.js';
 import type { Request } from '../api/request.js';
-import type { Answerer } from '../api/requests.js';
+import { type Answerer, requestRoutes } from '../api/requests.js';
+
 import { rescan } from '../api/rescan.js';
-import { resume } from '../api/resume.js';
+
 import { retry } from '../api/retry.js';
-import { requestRoutes } from '../api/routes.js';
+
 import { status } from '../api/status.js';
-import { tryNow } from '../api/try-now.js';
+
 import { why } from '../api/why.js';
 import type { Live } from '../report/live.js';
 import { PageError } from './guard.js';
@@ -22,7 +22,7 @@ import { PageError } from './guard.js';
  * The requests between the status page's server and the page in the browser. The browser imports
  * only types from here, so no code of the server reaches it.
  *
- * The routes are those of `api/routes.ts`, for the requests that the page offers. A GET has its
+ * The routes are those of `api/requests.ts`, for the requests that the page offers. A GET has its
  * question in the query. A POST has its question as a JSON body, `{}` if there are no parameters.
  * An answer is one JSON document. Beside them there are:
  *

@@ -1,11 +1,12 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyRequest } from 'fastify';
-import { httpStatusOf } from '../api/errors.js';
+import { httpStatusOf } from '../api/protocol.js';
 import { isLoopback, type Listen } from '../config/url.js';
 import type { Clock } from '../lib/clock.js';
 import { pageInPackage } from '../lib/documentation.js';
 import { type ErrorTable, PeersyncError, tableError } from '../lib/errors.js';
+
 import type { Logger } from '../lib/logger.js';
 import type { Live } from '../report/live.js';
 import type { State } from '../state/state.js';

@@ -1,5 +1,6 @@
 import { errors } from 'undici';
 import { messageOf, systemCode } from '../lib/errors.js';
+
 import type { Weakness } from './access.js';
 import type { AnswerHead } from './answer.js';
 import { parseChallenges } from './auth.js';

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { messageOf } from '../lib/errors.js';
+
 import { PeerError } from './errors.js';
 
 /**

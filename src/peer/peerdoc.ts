@@ -1,4 +1,5 @@
 import { decodedPart } from '../lib/text.js';
+
 import { type HttpAnswer, isSuccess, unusable } from './answer.js';
 import {
   type AnswerRecord,

@@ -1,4 +1,5 @@
 import { decodedPart, parseUrl } from '../lib/text.js';
+
 import {
   decoded,
   readable,

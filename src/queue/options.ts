@@ -1,5 +1,6 @@
 import type { Clock } from '../lib/clock.js';
 import { PeersyncError } from '../lib/errors.js';
+
 import type { Logger } from '../lib/logger.js';
 
 /**

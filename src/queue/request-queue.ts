@@ -2,8 +2,8 @@ import { EventEmitter, once, setMaxListeners } from 'node:events';
 import type { Timer } from '../lib/clock.js';
 import type { HealthCheck } from '../lib/health.js';
 import { Breaker, type CircuitStatus, type Ticket } from './breaker.js';
-import { ConcurrencyLimit } from './concurrency-limit.js';
-import { LaneQueue, type LaneStatus, type Request } from './lane-queue.js';
+import { ConcurrencyLimit, LaneQueue, type LaneStatus, type Request } from './lanes.js';
+
 import {
   DEFAULT_POLICY,
   eachLane,

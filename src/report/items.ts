@@ -1,6 +1,7 @@
 import { realpath } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import type { Config, FolderConfig } from '../config/config.js';
+import { badRequest } from '../lib/errors.js';
 import { withFile } from '../lib/hint.js';
 import { nextTurn, Pace } from '../lib/slices.js';
 import { fromVisible, isWithin, quoted } from '../lib/text.js';
@@ -11,7 +12,18 @@ import { sortedEntries } from '../state/sorting.js';
 import type { StateView } from '../state/state.js';
 import type { Scope } from '../uplink/retry.js';
 import { look } from '../watch/lister.js';
-import { badRequest } from './errors.js';
+
+/** The statuses of items that `list` can show, in the order of an item's life. */
+export const LISTED_STATUSES = [
+  'pending',
+  'accepted',
+  'confirmed',
+  'quarantined',
+  'gone',
+  'removing',
+  'removed',
+  'skipped',
+] as const;
 
 // Which items a person asks for: by path, by folder and status, or page by page.
 

@@ -1,15 +1,17 @@
+import type { Config } from '../config/config.js';
 import type { Stuck } from '../lib/health.js';
+import { amountText, counted, quoted, shellWord } from '../lib/text.js';
+import { durationText } from '../lib/units.js';
 import type { MirrorReport } from '../mirror/record.js';
 import type { DialectName } from '../peer/dialects/dialect.js';
 import type { Paused, QueueStatus } from '../queue/request-queue.js';
 import type { Counts } from '../state/entries.js';
 import type { Failure } from '../state/entry.js';
+import type { StateView } from '../state/state.js';
 import type { RepairAuditProgress } from '../uplink/repair-audit.js';
 import type { UplinkStatus } from '../uplink/uplink.js';
 import type { MassDeletion } from '../watch/mass-deletions.js';
 import type { FolderStatus, PathProblem } from '../watch/watcher.js';
-import type { FormerFolder } from './former-folders.js';
-import type { Pace } from './pace.js';
 import type { StatisticsReport } from './statistics.js';
 
 /** The failure of a disk that does not answer. `since` is in ms since the epoch. */
@@ -152,4 +154,108 @@ export interface Condition {
   readonly hint: string;
   /** In ms since the epoch. */
   readonly since?: number | undefined;
+}
+
+/**
+ * The speed at which waiting files become searchable. It is known only while files wait and move.
+ */
+interface Pace {
+  /** Files confirmed a second, over the last half minute or since the backlog more than doubled. */
+  readonly perSecond: number;
+  /**
+   * The time until all waiting files are confirmed, in ms. Undefined while a folder is scanned,
+   * because more files may be found.
+   */
+  readonly leftMs?: number | undefined;
+}
+
+interface PaceFacts {
+  readonly items: Pick<Counts, 'pending' | 'accepted'>;
+  readonly confirmedPerSecond: number;
+  readonly queue: QueueStatus | undefined;
+  readonly isScanning: boolean;
+}
+
+/** @param now in ms since the epoch, of the daemon's clock */
+export function paceOf(facts: PaceFacts, now: number): Pace | undefined {
+  const { confirmedPerSecond, isScanning, items, queue } = facts;
+  const waiting = items.pending + items.accepted;
+  if (waiting === 0 || confirmedPerSecond === 0 || isHeldUp(queue, now)) return undefined;
+  const perSecond = Number(confirmedPerSecond.toPrecision(3));
+  if (isScanning) return { perSecond };
+  // Rounded to seconds, so that a status changes only when something else does.
+  return { perSecond, leftMs: Math.ceil(waiting / confirmedPerSecond) * 1_000 };
+}
+
+/** Returns whether no file can move now: the peer is away or asked to wait, or a person paused. */
+export function isHeldUp(queue: QueueStatus | undefined, now: number): boolean {
+  if (queue === undefined) return true;
+  const { circuit, paused, retryAfterUntil = 0 } = queue;
+  const isAway = circuit.held.includes('push') || circuit.held.includes('confirm');
+  return paused !== undefined || retryAfterUntil > now || isAway;
+}
+
+/** Less is over before it is read, in ms. */
+const WORTH_TELLING_MS = 10_000;
+
+/** A pace for a person: `38.2 a second, about 2m 10s to go`. */
+export function paceText({ perSecond, leftMs = 0 }: Pace): string {
+  const left = leftMs > WORTH_TELLING_MS ? `, about ${durationText(leftMs)} to go` : '';
+  return `${amountText(perSecond)} a second${left}`;
+}
+
+/** A folder that left the configuration while the peer had documents of it. */
+interface FormerFolder {
+  readonly name: string;
+  /**
+   * The largest number of documents that the peer can have. Some may never have arrived, or may
+   * belong to another folder now.
+   */
+  readonly documents: number;
+  /** A whole sentence. */
+  readonly message: string;
+  /** The remedy, in a whole sentence. */
+  readonly hint: string;
+}
+
+/** The folders that are not in the configuration any more and have records, by name. */
+export function formerFolders({ folders }: Config, state: StateView): readonly FormerFolder[] {
+  const configured = new Set(folders.map(({ name }) => name));
+  const former: FormerFolder[] = [];
+  for (const name of [...state.entries.folders()].sort()) {
+    if (configured.has(name)) continue;
+    const { accepted, confirmed, gone, pending, quarantined } = state.counts(name);
+    const documents = accepted + confirmed + gone + pending + quarantined;
+    if (documents > 0) former.push({ name, documents, ...textsOf(name, documents) });
+  }
+  return former;
+}
+
+/** Returns the message about such a folder, and a hint with both ways to end it. */
+function textsOf(name: string, documents: number) {
+  const them = documents === 1 ? 'it' : 'them';
+  const forget = `peersync forget ${shellWord(name)}`;
+  return {
+    message: `The folder ${quoted(name)} is not in the configuration any more; the peer may still have ${counted(documents, 'document')} of it.`,
+    hint: `\`${forget} --remove\` removes ${them}, \`${forget} --keep\` leaves ${them} there and forgets the folder.`,
+  };
+}
+
+/** The name under which the state saves a pause. */
+export const PAUSE_META = 'paused';
+
+/**
+ * Returns the pause that the state has saved; undefined if there is none, or its time is over. A
+ * pause that begins in the future comes from an earlier run whose clock was wrong: it begins now,
+ * and its end moves with its beginning. A new field of a pause has to be copied here.
+ */
+export function savedPause(state: Pick<StateView, 'meta'>, now: number): Paused | undefined {
+  const saved: { readonly since?: unknown; readonly until?: unknown } = Object(
+    state.meta(PAUSE_META),
+  );
+  const { since, until } = saved;
+  if (typeof since !== 'number') return undefined;
+  const aheadMs = Math.max(0, since - now);
+  if (typeof until !== 'number') return { since: since - aheadMs };
+  return until > now ? { since: since - aheadMs, until: until - aheadMs } : undefined;
 }

@@ -7,15 +7,19 @@ import { mirrorReports } from '../mirror/plan.js';
 import type { DialectName } from '../peer/dialects/dialect.js';
 import { rememberedDialect, rememberedEmbedded } from '../peer/remembered.js';
 import type { StateView } from '../state/state.js';
+import { unseenAddresses } from '../uplink/reach.js';
 import { repairAuditProgress } from '../uplink/repair-audit.js';
-import { unseenAddresses } from '../uplink/unseen-addresses.js';
 import { unapprovedMassDeletion } from '../watch/mass-deletions.js';
 import { conditionsOf } from './conditions.js';
-import { formerFolders } from './former-folders.js';
 import type { Live } from './live.js';
-import { paceOf } from './pace.js';
-import { savedPause } from './pause.js';
-import type { QuarantinedFile, StatusFacts, StatusReport } from './status-report.js';
+import {
+  formerFolders,
+  paceOf,
+  type QuarantinedFile,
+  type StatusFacts,
+  type StatusReport,
+  savedPause,
+} from './status-report.js';
 
 /**
  * Returns the status of a daemon, or of a state where no daemon runs.

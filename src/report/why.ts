@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import type { Config, FolderConfig } from '../config/config.js';
+import { badRequest } from '../lib/errors.js';
 import { type Encoding, joinPath } from '../lib/file.js';
 import { withFile } from '../lib/hint.js';
 import { counted, escapeInvisible, isWithin, quoted, sentence, shellWord } from '../lib/text.js';
@@ -26,8 +27,8 @@ import { unapprovedMassDeletion } from '../watch/mass-deletions.js';
 import { mountsAway } from '../watch/mounts.js';
 import { failures } from '../watch/rules/failures.js';
 import { FolderRules } from '../watch/rules/folder-rules.js';
-import { badRequest } from './errors.js';
 import { locate } from './items.js';
+
 import type { Live } from './live.js';
 import { explainMirrored } from './mirrored.js';
 import { knownEmbedded } from './status.js';

@@ -7,10 +7,16 @@ import type { Clock } from '../lib/clock.js';
 import type { Logger } from '../lib/logger.js';
 import { AcknowledgedFile } from './acknowledged.js';
 import { listStateFiles, type OpenFile, pathOf, type StateError, stateError } from './directory.js';
-import { framedLines, LinesFile } from './framed-lines.js';
 import { loadState, type StateSizes } from './load.js';
-import { changedLines, snapshotTexts, VERSIONS } from './rows.js';
-import { REPAIRED_META, type StateData } from './state-data.js';
+import {
+  changedLines,
+  framedLines,
+  LinesFile,
+  REPAIRED_META,
+  type StateData,
+  snapshotTexts,
+  VERSIONS,
+} from './rows.js';
 
 const STATE_POLICY = {
   /**

@@ -1,4 +1,5 @@
 import type { FileStat } from '../lib/file.js';
+
 import type { Evidence, Failure, Sent } from './entry.js';
 import { BEGINNINGS } from './history.js';
 

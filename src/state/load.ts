@@ -3,10 +3,8 @@ import { nextTurn, Pace } from '../lib/slices.js';
 import { counted } from '../lib/text.js';
 import { type Acknowledged, readAcknowledged } from './acknowledged.js';
 import { listStateFiles, type OpenFile, pathOf, StateError, stateError } from './directory.js';
-import { type LinesFound, readLines } from './framed-lines.js';
 import { baseOf } from './line.js';
-import { applyLine } from './rows.js';
-import { StateData } from './state-data.js';
+import { applyLine, type LinesFound, readLines, StateData } from './rows.js';
 
 /** The number of records whose URL base is checked without a pause. */
 const LINES_PER_SLICE = 5_000;

@@ -10,7 +10,7 @@ import { type AwayItem, type Entry, type ItemKey, isAway } from './entry.js';
 import { type AdapterOptions, JournalAdapter } from './journal.js';
 import { sinceOf, statusOf } from './line.js';
 import { loadState } from './load.js';
-import { type Json, REPAIRED_META, StateData } from './state-data.js';
+import { type Json, REPAIRED_META, StateData } from './rows.js';
 
 /** Called for each change of a record as it is made, before it is on disk. Must not throw. */
 export type ChangeListener = (

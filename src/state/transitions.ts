@@ -1,4 +1,5 @@
 import { type FileStat, fileStat, sameStat } from '../lib/file.js';
+
 import {
   type AcceptedItem,
   type AwayItem,

@@ -1,8 +1,8 @@
 import type { ItemKey } from '../state/entries.js';
 import type { Entry, PendingItem } from '../state/entry.js';
-import { delayLeftMs } from './backoff.js';
 import { itemKeyText, type UplinkDeps } from './deps.js';
 import { MAX_IN_MEMORY, ReadyQueue } from './ready-queue.js';
+import { delayLeftMs } from './retry.js';
 
 /** Delay before an item is tried again while another item for its URL is in flight, in ms. */
 const URL_TAKEN_MS = 1_000;

@@ -7,11 +7,11 @@ import { itemName } from '../state/entry.js';
 import { accepted, confirmed } from '../state/transitions.js';
 import { holdMs, indexingMs, itemKeyText, type UplinkDeps } from './deps.js';
 import { type FailureAttribution, TEXT_NOT_INDEXED } from './failure-attribution.js';
-import { IndexCommits } from './index-commits.js';
+import { IndexCommits, TimeToVisible } from './index-timing.js';
+
 import { type Again, type Answer, type Judge, LookUp, type Verdict } from './look-up.js';
 import { LookUpLoop } from './look-up-loop.js';
 import { MAX_IN_MEMORY } from './ready-queue.js';
-import { TimeToVisible } from './time-to-visible.js';
 
 /** Longest time that due look-ups wait for pushes to end, in ms. */
 const MAX_WAIT_FOR_PUSH_MS = 10_000;

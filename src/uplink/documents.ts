@@ -1,11 +1,17 @@
 import { createHash, type Hash, hash } from 'node:crypto';
 import { basename } from 'node:path';
-import { pieces, readWhole } from '../content/file-reader.js';
-import { type ReadOrder, type Refusal, refusalFor } from '../content/open.js';
+import {
+  pieces,
+  type ReadOrder,
+  type Refusal,
+  readWhole,
+  refusalFor,
+} from '../content/file-reader.js';
 import { documentKind, HEAD_BYTES } from '../content/signatures.js';
 import { NO_WORDS } from '../content/words.js';
 import type { Clock } from '../lib/clock.js';
 import type { Encoding } from '../lib/file.js';
+
 import type { Rewriting } from '../lib/rewriting.js';
 import type { ContentRules } from '../peer/dialects/dialect.js';
 import { type EncodedText, encode, type Text, type TextSource } from '../peer/form.js';

@@ -11,11 +11,11 @@ import {
 } from '../state/entry.js';
 import { isAcceptedWithoutPush } from '../state/history.js';
 import { failed, lost, pushAgainUnseen, quarantined, returned } from '../state/transitions.js';
-import { backoffMs } from './backoff.js';
 import type { Blame } from './blame.js';
 import { holdMs, isolationPolicy, stillPending, type UplinkDeps } from './deps.js';
 import { type Isolation, LOST, LOST_WITH_MANY, lossModeOf, timesLost } from './isolation.js';
 import type { Reaches } from './reach.js';
+import { backoffMs } from './retry.js';
 
 /**
  * Minimum time to wait for an item whose push was never answered, in ms: a peer needs a moment to

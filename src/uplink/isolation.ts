@@ -2,8 +2,8 @@ import { Modes, type Transitions } from '../lib/modes.js';
 import type { ItemKey } from '../state/entries.js';
 import type { AcceptedItem, Failure, PendingItem } from '../state/entry.js';
 import { beginningOf } from '../state/history.js';
-import { delayLeftMs } from './backoff.js';
 import { holdMs, isolationPolicy, itemKeyText, type UplinkDeps } from './deps.js';
+import { delayLeftMs } from './retry.js';
 
 /** The failure of an item that the peer accepted and lost. */
 export const LOST: Failure = {

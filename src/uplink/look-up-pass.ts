@@ -1,7 +1,7 @@
 import { PeersyncError } from '../lib/errors.js';
-import type { Deps } from './deps.js';
+import { classify, type Deps } from './deps.js';
+
 import { type Answer, applyAnswer, type Judge, type LookUp, type LookUpOwner } from './look-up.js';
-import { classify } from './outcomes.js';
 
 /** Outcomes of a failed look-up that concern its document only. */
 const OUTCOMES_OF_ONE: ReadonlySet<string> = new Set(['answered', 'failing']);

@@ -1,14 +1,14 @@
 import { withFile } from '../lib/hint.js';
 import type { AddressFailure, AddressPolicy } from '../peer/dialects/dialect.js';
-import type { AcceptedItem } from '../state/entry.js';
+import type { AcceptedItem, Failure } from '../state/entry.js';
 import { beginningOf } from '../state/history.js';
+import type { State, StateView } from '../state/state.js';
 import type { UplinkDeps } from './deps.js';
-import { forgetUnseen, recordUnseen } from './unseen-addresses.js';
 
 /** The key of the state value that keeps, for each reach, a URL that the peer showed. */
 const SHOWN_META = 'shownBelow';
 
-export type ReachMode = 'open' | 'unknown' | 'gated';
+type ReachMode = 'open' | 'unknown' | 'gated';
 
 /**
  * Tracks which reaches of addresses the peer shows.
@@ -100,4 +100,62 @@ export class Reaches {
 function firstAcceptedAt({ history, since }: AcceptedItem): number {
   const present = history.slice(beginningOf(history) + 1);
   return present.find(({ status }) => status === 'accepted')?.at ?? since;
+}
+
+/**
+ * The key of the state value that keeps, for each reach of which the peer never showed a document,
+ * one item that was not shown in time, and since when that is known.
+ */
+const UNSEEN_META = 'unseenAddresses';
+
+type Unseen = {
+  readonly folder: string;
+  readonly path: string;
+  readonly code: string;
+  readonly since: number;
+};
+
+/** Returns, for each reach that the peer may never show, the failure of its recorded item. */
+export function unseenAddresses(
+  state: Pick<StateView, 'get' | 'meta'>,
+): readonly (Failure & { readonly since: number })[] {
+  return Object.values(recorded(state)).flatMap(({ code, folder, path, since }) => {
+    const failure = state.get(folder, path)?.failure;
+    // The file is gone, has another URL, or failed for another reason.
+    return failure?.code === code ? { ...failure, since } : [];
+  });
+}
+
+/**
+ * Records that this item's failure concerns its whole reach.
+ * @returns whether that is new
+ */
+function recordUnseen(
+  state: Pick<State, 'get' | 'meta' | 'setMeta'>,
+  reach: string,
+  { code, folder, path, since }: Unseen,
+): boolean {
+  const all = recorded(state);
+  const known = all[reach];
+  if (known !== undefined && state.get(known.folder, known.path)?.failure?.code === known.code)
+    return false;
+  state.setMeta(UNSEEN_META, { ...all, [reach]: { folder, path, code, since } });
+  return true;
+}
+
+/** Called when the peer showed a document of this reach. */
+function forgetUnseen(state: Pick<State, 'meta' | 'setMeta'>, reach: string): void {
+  const { [reach]: known, ...others } = recorded(state);
+  if (known !== undefined) state.setMeta(UNSEEN_META, { ...others });
+}
+
+function recorded(state: Pick<StateView, 'meta'>): Record<string, Unseen> {
+  const all = Object.entries(state.meta(UNSEEN_META) ?? {});
+  return Object.fromEntries(all.flatMap(([reach, one]) => (isUnseen(one) ? [[reach, one]] : [])));
+}
+
+function isUnseen(value: unknown): value is Unseen {
+  if (typeof value !== 'object' || value === null) return false;
+  const hasPlace = 'folder' in value && typeof value.folder === 'string' && 'path' in value;
+  return hasPlace && typeof value.path === 'string' && 'code' in value && 'since' in value;
 }

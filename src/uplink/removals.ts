@@ -5,12 +5,17 @@ import type { ItemKey } from '../state/entries.js';
 import { type Entry, type Failure, itemName, type RemovingItem } from '../state/entry.js';
 import { removalFailed, removalLeft } from '../state/transitions.js';
 import type { Backlog } from './backlog.js';
-import { backoffMs, delayLeftMs } from './backoff.js';
 import { failureOf, pushFailure, WRONG_DIALECT_CODES } from './batch-sender.js';
 import { Background, holdMs, indexingMs, itemKeyText, type UplinkDeps } from './deps.js';
 import { MAX_IN_MEMORY, ReadyQueue } from './ready-queue.js';
-import { mayRemoveFrom, type Removal, RemovalBlocks, removingItem } from './removal-blocks.js';
-import { RemovalLookUps } from './removal-look-ups.js';
+import {
+  mayRemoveFrom,
+  type Removal,
+  RemovalBlocks,
+  RemovalLookUps,
+  removingItem,
+} from './removal-look-ups.js';
+import { backoffMs, delayLeftMs } from './retry.js';
 
 /** Maximum number of removals in one search for renamed files. */
 const MAX_SEARCHED = 1_000;

@@ -1,9 +1,15 @@
 import type { Clock } from '../lib/clock.js';
 import type { ItemKey } from '../state/entries.js';
-import type { AcceptedItem, Entry, PendingItem, QuarantinedItem } from '../state/entry.js';
-import { hasContent } from '../state/entry.js';
+import {
+  type AcceptedItem,
+  type Entry,
+  hasContent,
+  type PendingItem,
+  type QuarantinedItem,
+} from '../state/entry.js';
 import type { State } from '../state/state.js';
 import { retried } from '../state/transitions.js';
+import type { UplinkSettings } from './deps.js';
 
 /** Everything at or below a path of one folder; `path` is '' for the folder itself. */
 export interface Scope {
@@ -64,4 +70,34 @@ async function* chosenOf(
     const entry = entries.get(folder, path);
     yield* entry === undefined ? entries.slices({ folder, directory: path, status }) : [[entry]];
   }
+}
+
+/**
+ * Longest delay of an item that has not failed, in ms: such as one whose file changed while it was
+ * read.
+ */
+const MAX_DELAY_WITHOUT_FAILURE_MS = 10_000;
+
+/** Returns the delay after a failure, in ms: `min`, doubled with each attempt, up to `max`. */
+export function backoffMs(
+  { push }: UplinkSettings,
+  { attempts }: { readonly attempts: number },
+): number {
+  const { min, max } = push.backoff;
+  return Math.min(max, min * 2 ** Math.min(30, attempts));
+}
+
+/**
+ * Returns how long an item has still to wait until its `notBefore`, in ms; 0 if it is due. It is
+ * for backoff only: a longer delay than any failure causes comes from a wrong clock and counts as
+ * over. A wait that a rule demands belongs in `watch`, before the item is pending or removing.
+ */
+export function delayLeftMs(
+  { push }: UplinkSettings,
+  { notBefore }: { readonly notBefore: number },
+  now: number,
+): number {
+  const leftMs = Math.max(0, notBefore - now);
+  const longestMs = Math.max(MAX_DELAY_WITHOUT_FAILURE_MS, push.backoff.max);
+  return leftMs > longestMs ? 0 : leftMs;
 }

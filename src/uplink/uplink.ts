@@ -3,8 +3,7 @@ import type { ContentRules } from '../peer/dialects/dialect.js';
 import type { ItemKey } from '../state/entries.js';
 import type { Entry, PendingItem } from '../state/entry.js';
 import { Backlog, isDocument, type PushLane } from './backlog.js';
-import { BatchDelivery } from './batch-delivery.js';
-import { BatchReader } from './batch-reader.js';
+import { BatchDelivery, BatchReader, Prefetch } from './batch.js';
 import type { PreparedDocument } from './batch-sender.js';
 import { Blame } from './blame.js';
 import { ConfirmLoop, type NextLookUp } from './confirm-loop.js';
@@ -12,8 +11,8 @@ import { Background, itemKeyText, type UplinkDeps } from './deps.js';
 import type { ReadersFailure } from './document-processes.js';
 import { FailureAttribution } from './failure-attribution.js';
 import { Isolation } from './isolation.js';
-import { Prefetch } from './prefetch.js';
 import { Reaches } from './reach.js';
+
 import { Removals } from './removals.js';
 
 /**

@@ -1,9 +1,9 @@
+import type { Timer } from '../lib/clock.js';
 import { counted, quoted } from '../lib/text.js';
 import { contentOf, type Entry } from '../state/entry.js';
 import { isRenamed } from '../state/history.js';
 import { removing } from '../state/transitions.js';
-import { type Candidate, DeletionCandidates } from './deletion-candidates.js';
-import { DeletionScans } from './deletion-scans.js';
+import { type Candidate, DeletionCandidates, UnreadFiles } from './deletion-candidates.js';
 import type { FolderDeps } from './folder-deps.js';
 import {
   approvedBefore,
@@ -16,7 +16,6 @@ import {
   UnapprovedFiles,
 } from './mass-deletions.js';
 import type { Reconciler } from './reconciler.js';
-import { UnreadFiles } from './unread-files.js';
 
 /**
  * The longest time for which a file that is not read yet, and may be the removed one under another
@@ -258,4 +257,57 @@ export class Deletions {
 
 function secondOf({ since }: Candidate): number {
   return Math.floor(since / 1_000);
+}
+
+/** Pause after a scan, as a multiple of its duration: scans take a twentieth of the time. */
+const PAUSE_FACTOR = 19;
+
+/**
+ * Requests the full scans that confirm the absence of removed files, a moment after a file was
+ * noticed to be gone, and not too often.
+ */
+class DeletionScans {
+  /** Set while a scan is due that was not requested yet. */
+  #timer: Timer | undefined;
+  /** No scan is requested before this, in ms since the epoch. */
+  #nextAt = Number.NEGATIVE_INFINITY;
+
+  constructor(private readonly deps: FolderDeps) {}
+
+  get isDue(): boolean {
+    return this.#timer !== undefined;
+  }
+
+  /** Has a scan requested soon. */
+  scanSoon(): void {
+    const { clock, modes, policy } = this.deps;
+    if (this.#timer !== undefined || modes.is('stopped')) return;
+    this.#wait(Math.max(policy.deletionPauseMs, this.#nextAt - clock.now()));
+  }
+
+  stop(): void {
+    this.#timer?.cancel();
+    this.#timer = undefined;
+  }
+
+  #wait(ms: number): void {
+    const { clock } = this.deps;
+    this.#timer = clock.after(ms, () => {
+      this.#timer = undefined;
+      const now = clock.now();
+      // A scan that ended meanwhile may have moved the time.
+      if (now < this.#nextAt) this.#wait(this.#nextAt - now);
+      else void this.#scan(now);
+    });
+  }
+
+  async #scan(now: number): Promise<void> {
+    const { clock, debouncer, modes, policy, scans } = this.deps;
+    this.#nextAt = now + policy.deletionScanMs;
+    // Files that were removed together are decided on together.
+    await debouncer.caughtUp(policy.deletionScanMs);
+    if (modes.is('stopped')) return;
+    const { durationMs } = await scans.request();
+    this.#nextAt = Math.max(this.#nextAt, clock.now() + PAUSE_FACTOR * durationMs);
+  }
 }

@@ -1,4 +1,5 @@
 import { escapeInvisible, numberText, quoted, shellWord } from '../lib/text.js';
+
 import type { State, StateView } from '../state/state.js';
 
 /**

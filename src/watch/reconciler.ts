@@ -17,12 +17,11 @@ import {
   type Version,
 } from '../state/entry.js';
 import { gone, read } from '../state/transitions.js';
-import { Exclusions } from './exclusions.js';
+import { Exclusions, isWaitingForName, ownerOfDocument } from './exclusions.js';
 import type { FolderDeps } from './folder-deps.js';
-import { failures, PRIVATE_KEY } from './rules/failures.js';
+import { failureOfStat, failures, PRIVATE_KEY } from './rules/failures.js';
+
 import type { Taken } from './rules/folder-rules.js';
-import { failureOfStat } from './rules/stat-rules.js';
-import { isWaitingForName, ownerOfDocument } from './unicode-names.js';
 
 /**
  * The way in which a file was found:

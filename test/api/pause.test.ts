@@ -1,12 +1,13 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { pauseWork, restorePause } from '../../src/api/pause.js';
-import { resumeWork } from '../../src/api/resume.js';
+import { pauseWork, restorePause, resumeWork } from '../../src/api/pause.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { eachLane } from '../../src/queue/options.js';
 import { RequestQueue } from '../../src/queue/request-queue.js';
-import { savedPause } from '../../src/report/pause.js';
+import { savedPause } from '../../src/report/status-report.js';
+import type { Json } from '../../src/state/rows.js';
+
 import { State } from '../../src/state/state.js';
-import type { Json } from '../../src/state/state-data.js';
+
 import { DAY, HOUR } from '../report/world.js';
 import { opened } from '../state/records.js';
 import { FakeClock } from '../support/fake-clock.js';

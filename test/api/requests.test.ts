@@ -1,12 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { approveDeletes } from '../../src/api/approve-deletes.js';
 import { forget } from '../../src/api/forget.js';
-import { items } from '../../src/api/items.js';
-import { list } from '../../src/api/list.js';
-import { pause } from '../../src/api/pause.js';
+import { items, list } from '../../src/api/list.js';
+import { pause, resume } from '../../src/api/pause.js';
 import { type AnyRequest, hasShape } from '../../src/api/request.js';
 import { REQUESTS } from '../../src/api/requests.js';
-import { resume } from '../../src/api/resume.js';
+
 import { retry } from '../../src/api/retry.js';
 import { status } from '../../src/api/status.js';
 import { why } from '../../src/api/why.js';

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { pause } from '../../src/api/pause.js';
 import { askLines } from '../../src/commands/ask.js';
+
 import { lastingFailure } from '../../src/commands/patience.js';
 import { loadConfig } from '../../src/config/load.js';
 import { openControl } from '../../src/daemon/control.js';

@@ -2,8 +2,12 @@ import { textOf } from '../../src/cli/terminal.js';
 import { wrapped } from '../../src/cli/text.js';
 import { statusLines } from '../../src/commands/status-lines.js';
 import { conditionsOf } from '../../src/report/conditions.js';
-import { paceOf } from '../../src/report/pace.js';
-import type { FolderReport, StatusFacts, StatusReport } from '../../src/report/status-report.js';
+import {
+  type FolderReport,
+  paceOf,
+  type StatusFacts,
+  type StatusReport,
+} from '../../src/report/status-report.js';
 
 /** Returns the output of `status` without colours. */
 export function statusText(

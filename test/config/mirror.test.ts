@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { isWildcard, wildcard } from '../../src/lib/text.js';
+
 import * as setup from './setup.js';
 
 const folders = [

@@ -15,9 +15,14 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { EncodingDetector } from '../../src/content/encoding.js';
-import { type Fingerprint, fingerprint, fingerprintNow } from '../../src/content/file-reader.js';
-import type { ReadOrder } from '../../src/content/open.js';
+import {
+  type Fingerprint,
+  fingerprint,
+  fingerprintNow,
+  type ReadOrder,
+} from '../../src/content/file-reader.js';
 import { fileStat } from '../../src/lib/file.js';
+
 import { temporaryDirectory } from '../support/temp.js';
 
 const PIECE = 1_048_576;

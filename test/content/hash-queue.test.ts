@@ -2,10 +2,10 @@ import { lstatSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { type Fingerprint, fingerprintNow } from '../../src/content/file-reader.js';
+import { type Fingerprint, fingerprintNow, type ReadOrder } from '../../src/content/file-reader.js';
 import { HashQueue, type ReadGroup } from '../../src/content/hash-queue.js';
-import type { ReadOrder } from '../../src/content/open.js';
 import { fileStat } from '../../src/lib/file.js';
+
 import { WorkThread } from '../../src/lib/work-thread.js';
 import { compiledProgram } from '../support/program.js';
 import { temporaryDirectory } from '../support/temp.js';

@@ -6,7 +6,8 @@ import { silentLogger } from '../../src/lib/logger.js';
 import type { DialectName } from '../../src/peer/dialects/dialect.js';
 import { rememberedDialect, rememberedEmbedded } from '../../src/peer/remembered.js';
 import { EMBEDDED_META } from '../../src/report/status.js';
-import type { Json } from '../../src/state/state-data.js';
+import type { Json } from '../../src/state/rows.js';
+
 import { makeCertificate } from '../support/certificate.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { failing } from '../support/fake-peer.js';

@@ -1,7 +1,8 @@
 import { closeSync, mkdirSync, openSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { isAt, READ_FLAGS } from '../../src/lib/descriptor.js';
+import { isAt, READ_FLAGS } from '../../src/lib/file.js';
+
 import { temporaryDirectory } from '../support/temp.js';
 
 function opened(path: string): number {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { editDistance, nearest } from '../../src/lib/edit-distance.js';
+import { editDistance, nearest } from '../../src/lib/text.js';
 
 function distance(a: string, b: string, limit = 10): number {
   return editDistance([...a], [...b], limit);

@@ -10,6 +10,7 @@ import {
   shellWord,
   visibleParts,
 } from '../../src/lib/text.js';
+
 import { wallClockText } from '../../src/lib/units.js';
 
 test('numbers and dates look as Intl formats them', () => {

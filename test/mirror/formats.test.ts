@@ -6,9 +6,13 @@ import {
   EDITABLE_FORMATS,
   type EditableFormat,
   type TableFormat,
-} from '../../src/config/table-formats.js';
-import { namesColumnsWithoutRows, writeTable } from '../../src/mirror/formats/formats.js';
-import { readTable } from '../../src/mirror/formats/read.js';
+} from '../../src/config/mirror-schema.js';
+import {
+  namesColumnsWithoutRows,
+  readTable,
+  writeTable,
+} from '../../src/mirror/formats/formats.js';
+
 import type { TableRow } from '../../src/peer/table.js';
 import { row } from '../support/fake-peer.js';
 import {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { yacyAddresses } from '../../src/peer/dialects/yacy-addresses.js';
+import { yacyAddresses } from '../../src/peer/dialects/yacy.js';
 
 it.each(
   `local file:///srv/a.txt http://localhost/a http://127.0.0.1:8090/a http://172.16.0.1/a http://192.168.1.1/a

@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from 'vitest';
-import { ConcurrencyLimit } from '../../src/queue/concurrency-limit.js';
+import { ConcurrencyLimit } from '../../src/queue/lanes.js';
 
 let now = 0;
 let limit: ConcurrencyLimit;

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { paceOf, paceText } from '../../src/report/pace.js';
+import { paceOf, paceText } from '../../src/report/status-report.js';
+
 import { counts, NOW, queue } from '../commands/report.js';
 
 const items = { ...counts, pending: 700, accepted: 64 };

@@ -1,5 +1,6 @@
 import fc, { type Arbitrary } from 'fast-check';
 import type { FileStat } from '../../src/lib/file.js';
+
 import type {
   AcceptedItem,
   ConfirmedItem,

@@ -1,5 +1,6 @@
 import { askText } from '../../src/api/client.js';
 import { REQUESTS } from '../../src/api/requests.js';
+
 import { until } from './wait.js';
 
 type Parameters = Readonly<Record<string, unknown>>;

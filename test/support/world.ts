@@ -1,4 +1,5 @@
 import type { MirrorPeer } from '../../src/mirror/mirror.js';
+
 import type { FakePeer } from './fake-peer.js';
 import { MirrorWorld, type MirrorWorldOptions } from './mirror-world.js';
 import { UplinkWorld, type UplinkWorldOptions } from './uplink-world.js';

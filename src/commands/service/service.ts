@@ -13,7 +13,8 @@ import { loadConfig } from '../../config/load.js';
 import { EXIT, PeersyncError, systemCode } from '../../lib/errors.js';
 import { writtenPath } from '../../lib/home.js';
 import { PACKAGE_ROOT } from '../../lib/process.js';
-import { openToOthers } from '../other-accounts.js';
+import { openToOthers } from '../check-machine.js';
+
 import {
   assertOurs,
   configHome,

@@ -1,8 +1,8 @@
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../lib/clock.js';
-import { READ_FLAGS } from '../../lib/descriptor.js';
 import { messageOf, systemCode } from '../../lib/errors.js';
+import { READ_FLAGS } from '../../lib/file.js';
 import { numberText } from '../../lib/text.js';
 import { ConflictFiles } from '../conflict-files.js';
 import { type ConditionCode, MirrorCondition } from '../errors.js';
@@ -20,7 +20,8 @@ import {
   statsAt,
   type WrittenFile,
 } from '../whole-file.js';
-import { sha256Of } from './checked-lines.js';
+import { sha256Of } from './base-store.js';
+
 import type { MergeConflict } from './merge.js';
 
 /** The size of the largest file that can be edited, in bytes. */

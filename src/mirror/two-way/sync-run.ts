@@ -11,7 +11,6 @@ import type { Facts, MirrorRecord } from '../record.js';
 import { FileChanged, type WrittenFile } from '../whole-file.js';
 import type { Base, BaseStore, LoadedBase, StaleSave, SyncedState } from './base-store.js';
 import { type EditedFile, type FileContent, MAX_EDITED_BYTES } from './edited-file.js';
-import { checkColumns, checkNewKeys, readLocalTable, writeLocalTable } from './local-table.js';
 import {
   type Changes,
   combined,
@@ -22,8 +21,16 @@ import {
   merge,
   NO_CHANGES,
 } from './merge.js';
-import { conditionsOfPush, type RemoteCopy, type RemoteTable } from './remote-table.js';
 import { assignKeys } from './row-keys.js';
+import {
+  checkColumns,
+  checkNewKeys,
+  conditionsOfPush,
+  type RemoteCopy,
+  type RemoteTable,
+  readLocalTable,
+  writeLocalTable,
+} from './sides.js';
 import { findStaleCopy, type StaleCopy, staleNotes } from './stale-copy.js';
 
 type Phase =

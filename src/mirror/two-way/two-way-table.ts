@@ -1,13 +1,13 @@
 import { MirrorCondition, MirrorError } from '../errors.js';
-import { ListedMirror } from '../listed-mirror.js';
-import type { FollowOptions, FollowResult } from '../mirror.js';
+import { type FollowOptions, type FollowResult, ListedMirror } from '../mirror.js';
 import type { TablePlan } from '../plan.js';
 import type { Conflict, MirrorRecord } from '../record.js';
-import { TableSource } from '../table-source.js';
+import { TableSource } from '../table.js';
 import { FileChanged } from '../whole-file.js';
 import { BaseStore } from './base-store.js';
 import { EditedFile } from './edited-file.js';
-import { RemoteTable } from './remote-table.js';
+import { RemoteTable } from './sides.js';
+
 import { SyncRun } from './sync-run.js';
 
 /**

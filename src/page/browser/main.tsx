@@ -7,10 +7,11 @@ import { Folders } from './folders.js';
 import { About, ConnectionState, PauseButton, SiteLinks } from './header.js';
 import { Mirrors } from './mirrors.js';
 import { Model, post } from './model.js';
-import { Attention, Headline, StatusCounts } from './overview.js';
+import { Attention, Headline, StatusCounts, TimesToSearch } from './overview.js';
+
 import { Peer } from './peer.js';
 import { nextTheme, showTheme } from './theme.js';
-import { TimesToSearch } from './time-to-search.js';
+
 import { Why } from './why.js';
 
 /** The component of each element in index.html, by the id of the element. */

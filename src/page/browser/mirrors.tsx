@@ -1,4 +1,5 @@
 import { numberText as count, counted, escapeInvisible } from '../../lib/text.js';
+
 import { formatBytes } from '../../lib/units.js';
 import type { MirrorFailure, MirrorReport } from '../../mirror/record.js';
 import type { MirrorsAnswer, MirrorsRequest } from '../api.js';

@@ -1,5 +1,6 @@
 import { useEffect, useLayoutEffect, useState } from 'preact/hooks';
 import { escapeInvisible } from '../../lib/text.js';
+
 import { formatBytes, wallClockText } from '../../lib/units.js';
 import type { WhyReport } from '../../report/why.js';
 import {

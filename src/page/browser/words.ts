@@ -8,9 +8,8 @@ import {
 import { durationText, wallClockText } from '../../lib/units.js';
 import type { Conflict, MirrorReport } from '../../mirror/record.js';
 import type { RecentEvent } from '../../report/live.js';
-import { paceText } from '../../report/pace.js';
 import type { Sample } from '../../report/statistics.js';
-import type { StatusReport } from '../../report/status-report.js';
+import { paceText, type StatusReport } from '../../report/status-report.js';
 
 /*
  * The texts and numbers of the page. Nothing here uses the DOM, so that tests need no browser.

@@ -1,17 +1,124 @@
 import { parseUrl } from '../../lib/text.js';
-import { decoded, succeeded, unusable } from '../answer.js';
+import { decoded, type HttpAnswer, succeeded, unusable } from '../answer.js';
 import { readCitation } from '../citation.js';
 import { PeerError } from '../errors.js';
 import { type FormField, fieldsOf, formBody, multipartBody } from '../form.js';
-import { formRequest } from '../http.js';
+import { type EndpointRequest, formRequest, type Http } from '../http.js';
 import { isDocumentRecord, readPeerdoc } from '../peerdoc.js';
 import { readPushResults } from '../push.js';
 import { listDirectories } from '../share.js';
 import { isSameUrl } from '../url.js';
-import type { Dialect, SearchDialect, TableDialect } from './dialect.js';
+import type { AddressPolicy, Dialect, SearchDialect, TableDialect } from './dialect.js';
 import { slowIndexingMs } from './standard.js';
-import { yacyAddresses } from './yacy-addresses.js';
-import { YacyDeletion } from './yacy-deletion.js';
+
+const LOCAL_SCHEME = /^(file|smb):/i;
+const HOST = /^[a-z][a-z0-9+.-]*:\/\/(?:[^/@?#]*@)?(\[[^\]]*\]|[^/:?#]*)/i;
+const LOCAL_IP =
+  /^(127\.|10\.|192\.168\.|169\.254\.|0\.|172\.(1[6-9]|2\d|3[01])\.|\[(::1?\]|f[cd]|fe[89ab]))/i;
+/** The endings of host names that public DNS does not know. */
+const LOCAL_NAME =
+  /(^|\.)(localhost|local|internal|intranet|lan|corp|home|invalid|test|localdomain)$/i;
+
+const WORDS = { local: 'local', global: 'public' } as const;
+const OTHER = { local: 'global', global: 'local' } as const;
+const MODES = {
+  local: 'a YaCy in its usual mode shows public addresses only',
+  global: 'a YaCy in intranet mode shows local addresses only',
+} as const;
+
+/**
+ * The policy of YaCy. A YaCy network is either `global` (the default: public addresses) or `local`
+ * (an intranet).
+ */
+export const yacyAddresses: AddressPolicy = {
+  reachOf(url) {
+    if (LOCAL_SCHEME.test(url)) return 'local';
+    const host = HOST.exec(url)?.[1] ?? '';
+    if (LOCAL_IP.test(host) || LOCAL_NAME.test(host)) return 'local';
+    const isSingleLabel = !host.includes('.') && !host.startsWith('[');
+    return isSingleLabel ? 'local' : 'global';
+  },
+
+  probeUrl: (reach) =>
+    reach === 'local'
+      ? 'http://localhost/peersync-canary/network.txt'
+      : 'http://peersync-canary.example.org/network.txt',
+
+  dropped(url) {
+    const reach = yacyAddresses.reachOf(url);
+    return {
+      code: 'DOMAIN_GATE',
+      message:
+        `The peer never shows it, while it shows documents with ${WORDS[OTHER[reach]]} addresses: it takes no ` +
+        `documents with ${WORDS[reach]} addresses, such as this one (${url}).`,
+      hint: `${yacyAddresses.hint(reach)} Then \`peersync retry PATH\`.`,
+    };
+  },
+
+  unseen(url) {
+    const reach = yacyAddresses.reachOf(url);
+    return {
+      code: 'ADDRESSES_UNSEEN',
+      message:
+        `The peer accepted documents with ${WORDS[reach]} addresses, such as ${url}, and has not shown any yet. It may drop ` +
+        `them without a word: ${MODES[reach]}.`,
+      hint: `\`peersync check --canary\` shows within seconds whether it does. ${yacyAddresses.hint(reach)} Then \`peersync retry --all\`.`,
+    };
+  },
+
+  hint(reach) {
+    const mend =
+      reach === 'local'
+        ? 'give the folder a public `url`, or let YaCy take local addresses (network.unit.domain = local or any, its intranet mode)'
+        : 'give the folder a local `url`, or let YaCy take public addresses (network.unit.domain = global or any, not its intranet mode)';
+    return `A YaCy network takes either public or local addresses: ${mend}.`;
+  },
+};
+
+const CONTROL_PATH = '/IndexControlURLs_p.html';
+const TOKEN_HEADER = 'x-yacy-transaction-token';
+
+/**
+ * Deletes documents of a YaCy, with the page for its administrator. The page needs a token, which
+ * is valid as long as the peer runs. The answer proves nothing: it is the same for a document that
+ * YaCy never had.
+ */
+class YacyDeletion {
+  #token: string | undefined;
+
+  constructor(private readonly http: Http) {}
+
+  async delete(url: string, signal: AbortSignal | undefined): Promise<void> {
+    const known = this.#token;
+    let answer = await this.#post(url, known ?? (await this.#newToken(signal)), signal);
+    // The peer was restarted, so the token is no longer valid.
+    if (answer.status === 400 && known !== undefined)
+      answer = await this.#post(url, await this.#newToken(signal), signal);
+    if (!succeeded(answer).body.includes('Removed URL'))
+      throw unusable(answer, 'does not say that it removed the document');
+  }
+
+  async #newToken(signal: AbortSignal | undefined): Promise<string> {
+    const answer = succeeded(await this.#ask({ method: 'GET', path: CONTROL_PATH }, signal));
+    const token = answer.headers[TOKEN_HEADER];
+    if (typeof token !== 'string')
+      throw unusable(answer, 'gives no token for the deletion of documents');
+    this.#token = token;
+    return token;
+  }
+
+  async #post(url: string, token: string, signal: AbortSignal | undefined): Promise<HttpAnswer> {
+    const fields = fieldsOf({ transactionToken: token, urlstring: url, urldelete: 'Delete URL' });
+    return await this.#ask(
+      await formRequest(CONTROL_PATH, fields, (path) => this.http.url(path)),
+      signal,
+    );
+  }
+
+  async #ask(request: EndpointRequest, signal: AbortSignal | undefined): Promise<HttpAnswer> {
+    return await this.http.ask({ ...request, counted: 'other', isProtected: true, signal });
+  }
+}
 
 /**
  * The type of a document that is pushed without one. YaCy would guess from the extension of the

@@ -1,3 +1,5 @@
+import type { FolderConfig } from '../../config/config.js';
+import type { FileStat } from '../../lib/file.js';
 import { escapeInvisible, quoted, shellWord } from '../../lib/text.js';
 import { formatBytes } from '../../lib/units.js';
 import { EXCLUDED, type Failure } from '../../state/entry.js';
@@ -108,3 +110,17 @@ export const failures = {
     hint: 'Raise it: `sysctl fs.inotify.max_user_watches=1048576 fs.inotify.max_user_instances=1024` (and in /etc/sysctl.d to keep it).',
   }),
 } satisfies Record<string, (...values: never[]) => Failure>;
+
+/**
+ * Returns why a folder skips a file with this stat; undefined if it does not. The answer must
+ * depend on the stat and the configuration alone: a directory that did not change since the last
+ * scan is not compared again (`Scanner.#visit`), so a rule that depends on the time of day would
+ * not be applied anew. The reconciler asks this before it reads the file.
+ */
+export function failureOfStat(
+  { size }: FileStat,
+  { maxFileSize }: FolderConfig,
+): Failure | undefined {
+  if (size === 0) return failures.empty();
+  return size > maxFileSize ? failures.tooLarge(size, maxFileSize) : undefined;
+}

@@ -4,8 +4,7 @@ import { DEFAULT_IGNORE } from '../../config/default-ignore.js';
 import { documentUrl } from '../../config/url.js';
 import { quoted } from '../../lib/text.js';
 import { directoriesAbove } from '../lister.js';
-import { IGNORE_FILE, IgnoreFiles } from './ignore-files.js';
-import { PatternList } from './pattern-list.js';
+import { IGNORE_FILE, IgnoreFiles, PatternList } from './ignore-files.js';
 
 /** The decision on one file, and the rule behind it, worded as part of a sentence. */
 export type Decision =
@@ -31,7 +30,7 @@ export type Taken = Extract<Decision, { take: true }>;
  * - the first of `rules` that matches says `skip`.
  *
  * Every other file is taken. Its collection is that of the first rule that matches, otherwise that
- * of the folder. A file that is taken may still be skipped for its stat (`stat-rules.ts`) or its
+ * of the folder. A file that is taken may still be skipped for its stat (`failures.ts`) or its
  * content (`Reconciler`). If a `.peersyncignore` file cannot be read, everything below its
  * directory is excluded, and the peer keeps what it was given.
  */

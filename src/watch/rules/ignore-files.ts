@@ -1,10 +1,11 @@
 import { constants } from 'node:fs';
 import { readFile } from 'node:fs/promises';
+import type { Ignore, TestResult } from 'ignore';
+import createIgnore from 'ignore';
 import { systemCode } from '../../lib/errors.js';
 import { type FileStat, fileStat, joinPath, sameStat } from '../../lib/file.js';
 import { escapeInvisible } from '../../lib/text.js';
 import { directoriesAbove, isAbsence, look } from '../lister.js';
-import { PatternList } from './pattern-list.js';
 
 export const IGNORE_FILE = '.peersyncignore';
 
@@ -32,7 +33,7 @@ const ABSENT: FileStat = {
 };
 
 /** The verdict of the ignore files on one path; `silent` if none of them matches. */
-export type IgnoreVerdict =
+type IgnoreVerdict =
   | { readonly kind: 'ignored'; readonly rule: string }
   | { readonly kind: 'unignored' }
   | { readonly kind: 'silent' };
@@ -150,4 +151,48 @@ async function readIgnoreFile(
 
 function unreadable(stat: FileStat, reason: string): IgnoreFile {
   return { stat, content: { kind: 'unreadable', reason } };
+}
+
+/**
+ * The package `ignore` caches every path that it tests and never forgets one. A fresh matcher
+ * replaces the old one after this many tests, which bounds the memory.
+ */
+const TESTS_PER_MATCHER = 10_000;
+
+/**
+ * A list of gitignore patterns. It is case-sensitive as the file system is, unless the options say
+ * otherwise. Its memory stays constant over any number of paths.
+ */
+export class PatternList {
+  readonly #compiled: Ignore;
+  #matcher: Ignore;
+  #tests = 0;
+
+  /**
+   * @param patterns the text of a .gitignore file, or a list of patterns. In a list, a leading `#`
+   *   belongs to the pattern, because a list has no comments.
+   * @param ignoreCase whether upper and lower case are the same
+   */
+  constructor(
+    patterns: string | readonly string[],
+    private readonly ignoreCase = false,
+  ) {
+    const escaped = (pattern: string) => (pattern.startsWith('#') ? `\\${pattern}` : pattern);
+    const all = typeof patterns === 'string' ? patterns : patterns.map(escaped);
+    this.#compiled = createIgnore({ ignoreCase }).add(all);
+    this.#matcher = this.#compiled;
+  }
+
+  /**
+   * Returns the verdict of the last pattern that matches: `ignored`, or `unignored` by a
+   * `!pattern`.
+   *
+   * @param path relative to the directory of the patterns; ends in a slash if it is a directory
+   */
+  test(path: string): TestResult {
+    if (this.#tests === 0)
+      this.#matcher = createIgnore({ ignoreCase: this.ignoreCase }).add(this.#compiled);
+    this.#tests = (this.#tests + 1) % TESTS_PER_MATCHER;
+    return this.#matcher.test(path);
+  }
 }
