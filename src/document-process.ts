@@ -4,7 +4,6 @@ import { createInterface } from 'node:readline';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import { systemClock } from './lib/clock.js';
 import { messageOf } from './lib/errors.js';
-
 import { frame } from './lib/pipe-messages.js';
 import { lowerPriority } from './lib/work-thread.js';
 import { type DocumentRequest, LIMIT_SIGNALS } from './uplink/document-answer.js';

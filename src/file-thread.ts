@@ -1,5 +1,4 @@
 import { fingerprintNow, type ReadOrder } from './content/file-reader.js';
-
 import { serve } from './lib/work-thread.js';
 import { pack } from './uplink/documents.js';
 import { list } from './watch/lister.js';

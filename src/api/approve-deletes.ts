@@ -3,7 +3,6 @@ import type { Config } from '../config/config.js';
 import { badRequest, type PeersyncError } from '../lib/errors.js';
 import { counted, quoted } from '../lib/text.js';
 import { knownFolder } from '../report/items.js';
-
 import type { State } from '../state/state.js';
 import {
   type MassDeletion,

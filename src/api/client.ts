@@ -5,7 +5,6 @@ import { messageOf, PeersyncError, systemCode } from '../lib/errors.js';
 import { ForeignSocket, openOwnSocketPath } from '../lib/socket.js';
 import { durationText } from '../lib/units.js';
 import { CONTROL_DIRECTORY, CONTROL_SOCKET, errorAnswer, NDJSON } from './protocol.js';
-
 import { hasShape, type Need, type OneLineRequest, type Request } from './request.js';
 
 const PATIENCE_MS = 60_000;

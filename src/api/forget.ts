@@ -5,7 +5,6 @@ import type { Clock } from '../lib/clock.js';
 import { badRequest } from '../lib/errors.js';
 import { quoted } from '../lib/text.js';
 import { knownFolder } from '../report/items.js';
-
 import {
   type Entry,
   isAway,

@@ -3,9 +3,7 @@ import type { Config } from '../config/config.js';
 import type { Clock } from '../lib/clock.js';
 import { pageInPackage } from '../lib/documentation.js';
 import { badRequest, PeersyncError } from '../lib/errors.js';
-
 import type { Logger } from '../lib/logger.js';
-
 import type { Live } from '../report/live.js';
 import type { State, StateView } from '../state/state.js';
 import type { LiveFeed } from './live-feed.js';

@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import { knownFolder } from '../report/items.js';
-
 import { manyLines } from './request.js';
 import { scanReport } from './shapes.js';
 

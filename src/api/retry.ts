@@ -2,7 +2,6 @@ import { z } from 'zod';
 import { nextTurn, Pace } from '../lib/slices.js';
 import { scopesOf } from '../report/items.js';
 import { retryItems } from '../uplink/retry.js';
-
 import { oneLine } from './request.js';
 import { names } from './shapes.js';
 

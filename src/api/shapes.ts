@@ -4,7 +4,6 @@ import type { Paused } from '../queue/request-queue.js';
 import { LISTED_STATUSES } from '../report/items.js';
 import { type Condition, SEVERITIES } from '../report/status-report.js';
 import type { Counts } from '../state/entries.js';
-
 import type { Evidence, Failure } from '../state/entry.js';
 import type { ScanReport } from '../watch/watcher.js';
 

@@ -3,7 +3,6 @@ import { LANES } from '../queue/options.js';
 import type { QueueStatus } from '../queue/request-queue.js';
 import type { StatisticsReport } from '../report/statistics.js';
 import type { StatusReport } from '../report/status-report.js';
-
 import type { MassDeletion } from '../watch/mass-deletions.js';
 import type { FolderStatus } from '../watch/watcher.js';
 import { NOTHING, oneLine } from './request.js';

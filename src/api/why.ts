@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import { LISTED_STATUSES, namedPaths } from '../report/items.js';
-
 import type { WhyReport } from '../report/why.js';
 import { oneLine } from './request.js';
 import { evidence, failure, itemStatus } from './shapes.js';

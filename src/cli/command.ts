@@ -1,7 +1,6 @@
 import type { Argv, CommandModule, InferredOptionType, Options, PositionalOptions } from 'yargs';
 import type { ZodType } from 'zod';
 import type { ExitCode } from '../lib/errors.js';
-
 import { versionJson, versionText } from '../lib/process.js';
 import { GLOBAL_OPTIONS, type GlobalOptions, usualConfig } from './global-options.js';
 import { reportError } from './output.js';

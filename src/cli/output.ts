@@ -2,7 +2,6 @@ import { once } from 'node:events';
 import type { Writable } from 'node:stream';
 import { asErrorLines, isJournal } from '../daemon/log.js';
 import { type ErrorParts, EXIT, type ExitCode, messageOf, PeersyncError } from '../lib/errors.js';
-
 import { jsonWithConfig, withConfig } from '../lib/hint.js';
 import { configToName, type GlobalOptions } from './global-options.js';
 import { canDraw, type Line, painted, textOf, wantsColour, withText } from './terminal.js';

@@ -2,7 +2,6 @@ import type { Clock } from '../lib/clock.js';
 import type { Logger } from '../lib/logger.js';
 import { Rate } from '../lib/rate.js';
 import { amountText } from '../lib/text.js';
-
 import { durationText } from '../lib/units.js';
 import { canDraw, wantsColour, whenLeaving } from './terminal.js';
 import { columnsOf, displayWidth, fitted } from './text.js';

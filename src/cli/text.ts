@@ -1,6 +1,5 @@
 import displayWidth from 'string-width';
 import { counted, numberText, escapeInvisible as safe } from '../lib/text.js';
-
 import { durationText, wallClockText } from '../lib/units.js';
 import type { TableRow } from '../peer/table.js';
 

@@ -1,6 +1,5 @@
 import { EXIT, PeersyncError } from '../lib/errors.js';
 import { nearest } from '../lib/text.js';
-
 import { GLOBAL_OPTIONS } from './global-options.js';
 
 /**

@@ -7,7 +7,6 @@ import { counted } from '../cli/text.js';
 import { quoted } from '../lib/text.js';
 import { knownFolder } from '../report/items.js';
 import { ask, configToAsk } from './ask.js';
-
 import { assertMeant, exampleLines, YES } from './removal-consent.js';
 
 /** Lets the documents of very many removed files be removed. */

@@ -1,5 +1,4 @@
 import { quoted } from '../lib/text.js';
-
 import { durationText } from '../lib/units.js';
 import type { Citation } from '../peer/citation.js';
 import type { Dialect } from '../peer/dialects/dialect.js';

@@ -3,7 +3,6 @@ import type { Config, MirrorConfig } from '../config/config.js';
 import { EXIT } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { isWildcard, wildcard } from '../lib/text.js';
-
 import { howToPut } from '../mirror/errors.js';
 import type { PeerClient } from '../peer/client.js';
 import { PeerError } from '../peer/errors.js';

@@ -9,7 +9,6 @@ import { safe } from '../cli/text.js';
 import { UsageError } from '../cli/usage.js';
 import { EXIT } from '../lib/errors.js';
 import { checkMachine } from './check-machine.js';
-
 import { checkAddresses, checkPeer } from './check-peer.js';
 import type { Finding } from './finding.js';
 

@@ -7,7 +7,6 @@ import { UsageError } from '../cli/usage.js';
 import { systemClock } from '../lib/clock.js';
 import { PeersyncError } from '../lib/errors.js';
 import { parseUrl } from '../lib/text.js';
-
 import { formatBytes } from '../lib/units.js';
 import type { Peerdoc } from '../peer/peerdoc.js';
 import { askPeer } from './peer.js';

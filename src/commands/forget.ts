@@ -7,7 +7,6 @@ import { counted } from '../cli/text.js';
 import { UsageError } from '../cli/usage.js';
 import { quoted, shellWord } from '../lib/text.js';
 import { ask, configToAsk } from './ask.js';
-
 import { assertMeant, exampleLines, YES } from './removal-consent.js';
 
 /**

@@ -9,7 +9,6 @@ import { EXIT } from '../lib/errors.js';
 import { jsonWithConfig, withConfig } from '../lib/hint.js';
 import { LISTED_STATUSES, type ListedEntry } from '../report/items.js';
 import { configToAsk } from './ask.js';
-
 import { answerWithoutDaemon } from './without-daemon.js';
 
 /** Prints every known file, one a line. */

@@ -22,7 +22,6 @@ import { statusOf } from '../state/line.js';
 import type { StateView } from '../state/state.js';
 import type { UnmountedPart } from '../watch/watcher.js';
 import { runningStatus } from './ask.js';
-
 import { mirrorExitCode, runLines, withoutMirrors, worse } from './mirror.js';
 import { lastingFailure, peerFailed } from './patience.js';
 import { openAlone } from './without-daemon.js';

@@ -13,10 +13,8 @@ import { type Entry, type Evidence, type Failure, isAway, type Version } from '.
 import { State } from '../state/state.js';
 import { gone, read, removing } from '../state/transitions.js';
 import { classify, type UplinkPeer } from '../uplink/deps.js';
-
 import { DocumentProcesses } from '../uplink/document-processes.js';
 import { type Packers, pack } from '../uplink/documents.js';
-
 import { Uplink } from '../uplink/uplink.js';
 import { lastingFailure, peerFailed } from './patience.js';
 

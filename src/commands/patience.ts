@@ -1,7 +1,6 @@
 import { systemClock } from '../lib/clock.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
 import { sentence } from '../lib/text.js';
-
 import { PEER_FAILURE_WORDS, type PeerFailure, type PeerFailureKind } from '../queue/breaker.js';
 import type { QueueStatus, RequestQueue } from '../queue/request-queue.js';
 

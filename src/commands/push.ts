@@ -24,7 +24,6 @@ import { comparableUrl } from '../peer/url.js';
 import type { Failure } from '../state/entry.js';
 import { cannotTravel } from '../uplink/documents.js';
 import { failures } from '../watch/rules/failures.js';
-
 import {
   CHANGING,
   type Outcome,

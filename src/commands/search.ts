@@ -8,7 +8,6 @@ import { columnsOf, counted, safe, wrapped } from '../cli/text.js';
 import { UsageError } from '../cli/usage.js';
 import { PeersyncError } from '../lib/errors.js';
 import { parseUrl } from '../lib/text.js';
-
 import { formatBytes, wallClockText } from '../lib/units.js';
 import type { Found, SearchAnswer } from '../peer/search.js';
 import { askPeer } from './peer.js';

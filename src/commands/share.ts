@@ -7,7 +7,6 @@ import { answer, restated, writeAll } from '../cli/output.js';
 import { safe } from '../cli/text.js';
 import { UsageError } from '../cli/usage.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
-
 import { writtenPath } from '../lib/home.js';
 import { formatBytes } from '../lib/units.js';
 import type { ShareQuery, ShareStream } from '../peer/share.js';

@@ -14,7 +14,6 @@ import { PEER_FAILURE_WORDS } from '../queue/breaker.js';
 import type { Percentiles, StatisticsReport, TimeToSearch } from '../report/statistics.js';
 import { type Condition, paceText, type StatusReport } from '../report/status-report.js';
 import type { MissingState } from './ask.js';
-
 import { mirrorLines } from './mirror.js';
 
 /** Why no daemon answers, as far as the state directory shows it. */

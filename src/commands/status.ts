@@ -9,7 +9,6 @@ import { EXIT, type ExitCode } from '../lib/errors.js';
 import type { StatusReport } from '../report/status-report.js';
 import { stateHolder } from '../state/directory.js';
 import { ask, configToAsk, missingState } from './ask.js';
-
 import { worse } from './mirror.js';
 import { type Absence, statusLines } from './status-lines.js';
 

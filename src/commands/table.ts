@@ -13,7 +13,6 @@ import { formatNames, TABLE_FORMATS } from '../config/mirror-schema.js';
 import { EXIT, messageOf, PeersyncError } from '../lib/errors.js';
 import { writtenPath } from '../lib/home.js';
 import { shellWord } from '../lib/text.js';
-
 import { formatBytes } from '../lib/units.js';
 import type { PeerClient } from '../peer/client.js';
 import type { TableQuery, TableRow, TableStream } from '../peer/table.js';

@@ -23,7 +23,6 @@ import { durationText } from '../lib/units.js';
 import type { RecentEvent } from '../report/live.js';
 import type { StatusReport } from '../report/status-report.js';
 import { configToAsk } from './ask.js';
-
 import { countsText, peerWords, reportLines, speedText } from './status-lines.js';
 
 /** The interval between two pictures, in ms. */

@@ -6,7 +6,6 @@ import type { Config } from '../config/config.js';
 import type { Daemon } from '../daemon/daemon.js';
 import { systemClock } from '../lib/clock.js';
 import { PeersyncError } from '../lib/errors.js';
-
 import type { Logger } from '../lib/logger.js';
 import type { State, StateView } from '../state/state.js';
 import { giveUpInTime } from './patience.js';

@@ -4,7 +4,6 @@ import { type ErrorTable, EXIT, tableError } from '../lib/errors.js';
 import { writtenPath } from '../lib/home.js';
 import type { Secret } from './fields.js';
 import type { configSchema } from './schema.js';
-
 import { fileBase } from './url.js';
 
 /**

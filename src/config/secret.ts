@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import { messageOf, systemCode } from '../lib/errors.js';
 import { type Logger, silentLogger } from '../lib/logger.js';
 import { escapeInvisible } from '../lib/text.js';
-
 import { ConfigError } from './config.js';
 import type { Secret } from './fields.js';
 

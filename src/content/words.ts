@@ -1,5 +1,4 @@
 import type { Encoding } from '../lib/file.js';
-
 import { HtmlParser } from '../lib/html-parser.js';
 import { decoderOf } from './encoding.js';
 

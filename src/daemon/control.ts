@@ -7,7 +7,6 @@ import { badRequest, messageOf, PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { listenInPrivate } from '../lib/socket.js';
 import { sentence } from '../lib/text.js';
-
 import type { WebLimits } from '../web/server.js';
 
 /** Only this user connects, so the limits only bound memory. */

@@ -7,7 +7,6 @@ import { StatusPage } from '../page/status-page.js';
 import type { CurrentConfig, Live, RecentEvent, ReloadReport } from '../report/live.js';
 import { statusReport } from '../report/status.js';
 import type { StatusReport } from '../report/status-report.js';
-
 import { openControl } from './control.js';
 import { DaemonLog } from './log-repeats.js';
 import type { DaemonOptions, OpenDeps } from './options.js';

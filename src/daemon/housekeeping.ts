@@ -5,7 +5,6 @@ import { counted, quoted, shellWord } from '../lib/text.js';
 import { isAway, mayHaveDocument } from '../state/entry.js';
 import { gone } from '../state/transitions.js';
 import { isToBeRemoved } from '../watch/deletion-candidates.js';
-
 import type { WatchDeps } from '../watch/deps.js';
 
 const DAY_MS = 86_400_000;

@@ -1,7 +1,6 @@
 import type { Clock, Timer } from '../lib/clock.js';
 import type { Logger } from '../lib/logger.js';
 import { counted, escapeInvisible, numberText, quoted } from '../lib/text.js';
-
 import { durationText } from '../lib/units.js';
 import type { RecentEvent } from '../report/live.js';
 

@@ -1,6 +1,5 @@
 import { execFile } from 'node:child_process';
 import { messageOf } from '../lib/errors.js';
-
 import type { Logger } from '../lib/logger.js';
 
 /**

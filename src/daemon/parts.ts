@@ -15,10 +15,8 @@ import type { Item } from '../state/entry.js';
 import type { State } from '../state/state.js';
 import { Audit } from '../uplink/audit.js';
 import { classify, type UplinkDeps } from '../uplink/deps.js';
-
 import { DocumentProcesses } from '../uplink/document-processes.js';
 import { cannotTravel } from '../uplink/documents.js';
-
 import { Uplink } from '../uplink/uplink.js';
 import { listIn } from '../watch/lister.js';
 import { Watcher } from '../watch/watcher.js';

@@ -2,7 +2,6 @@ import { changeLines, type Reloaded, reloaded } from '../config/changes.js';
 import type { Config } from '../config/config.js';
 import { resolveSecret } from '../config/secret.js';
 import { messageOf, PeersyncError } from '../lib/errors.js';
-
 import type { Logger } from '../lib/logger.js';
 import type { CurrentConfig, ReloadReport } from '../report/live.js';
 import { configuredCredentials, readCa } from './configured-peer.js';

@@ -1,6 +1,5 @@
 import type { Clock } from '../lib/clock.js';
 import { messageOf, PeersyncError } from '../lib/errors.js';
-
 import type { Logger } from '../lib/logger.js';
 
 /** Grace period of the requests that are in flight when the daemon stops, in ms. */

@@ -1,5 +1,4 @@
 import { messageOf } from '../lib/errors.js';
-
 import { listStateFiles, lockState, StateError } from '../state/directory.js';
 import { State } from '../state/state.js';
 import type { OpenDeps } from './options.js';

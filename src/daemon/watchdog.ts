@@ -7,7 +7,6 @@ import { durationText } from '../lib/units.js';
 import type { Live } from '../report/live.js';
 import { statusSentence } from '../report/status.js';
 import type { DiskFailure } from '../report/status-report.js';
-
 import type { Notifier } from './notifier.js';
 
 /** Default time that a loop may be busy without progress, in ms. */

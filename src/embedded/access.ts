@@ -8,7 +8,6 @@ import { systemCode } from '../lib/errors.js';
 import { isOpenToOthers } from '../lib/file.js';
 import type { Logger } from '../lib/logger.js';
 import { escapeInvisible } from '../lib/text.js';
-
 import { isRight } from '../web/server.js';
 import { EmbeddedError } from './errors.js';
 import { Refusal } from './form.js';

@@ -3,7 +3,6 @@ import type { Extract } from '../content/readers/document-reader.js';
 import { readHtml } from '../content/readers/html.js';
 import { withoutSequences } from '../lib/rewriting.js';
 import { decodedPart, escapeInvisible, parseUrl } from '../lib/text.js';
-
 import { Refusal } from './form.js';
 
 declare const normal: unique symbol;

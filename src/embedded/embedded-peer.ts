@@ -4,7 +4,6 @@ import { Worker } from 'node:worker_threads';
 import { systemClock } from '../lib/clock.js';
 import { type ErrorParts, EXIT, messageOf, PeersyncError } from '../lib/errors.js';
 import { isOpenToOthers } from '../lib/file.js';
-
 import { type Holder, type Lock, takeLock } from '../lib/lock.js';
 import type { Logger } from '../lib/logger.js';
 import { directoryLocked, directoryUnwritable, EmbeddedError } from './errors.js';

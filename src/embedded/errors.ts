@@ -1,5 +1,4 @@
 import { type ErrorTable, EXIT, messageOf, systemCode, tableError } from '../lib/errors.js';
-
 import { describeHolder, type Holder, isHere } from '../lib/lock.js';
 
 const ERRORS = {

@@ -3,7 +3,6 @@ import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { nextTurn } from '../lib/slices.js';
 import { type Database, isDiskFailure } from './database.js';
-
 import type { DocumentStore, Pushed } from './documents.js';
 import { Refusal } from './form.js';
 

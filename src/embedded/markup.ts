@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { systemCode } from '../lib/errors.js';
 import { readableUrl } from '../lib/text.js';
-
 import { escapeMarkup, nameMarkup } from '../web/markup.js';
 
 /**

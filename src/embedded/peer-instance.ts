@@ -15,7 +15,6 @@ import { searchJson, searchPage } from './search.js';
 import { type Handler, openServer, type ServerOptions } from './server.js';
 import { ShareStore } from './share-store.js';
 import { share } from './shares.js';
-
 import { TableStore } from './table-store.js';
 import { clearDropped, tablePages } from './tables.js';
 

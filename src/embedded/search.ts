@@ -6,7 +6,6 @@ import { findDocuments, MAX_COUNTED, type SearchRequest } from './find.js';
 import type { Form } from './form.js';
 import { originOf, timeOf } from './markup.js';
 import type { Highlights } from './query.js';
-
 import type { Context, PeerDeps } from './server.js';
 import { highlighted, snippetFor } from './snippets.js';
 

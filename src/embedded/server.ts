@@ -13,7 +13,6 @@ import { escapeMarkup } from '../web/markup.js';
 import { isForeign, webServer } from '../web/server.js';
 import { type Administrator, admit } from './access.js';
 import { type Database, isDiskFailure } from './database.js';
-
 import type { DocumentStore } from './documents.js';
 import { type Form, type FormLimits, type FormReader, Refusal, SMALL } from './form.js';
 import type { Indexer } from './indexer.js';

@@ -14,7 +14,6 @@ import {
 import { join } from 'node:path';
 import { syncDirectory } from '../lib/atomic.js';
 import { systemCode } from '../lib/errors.js';
-
 import { Refusal } from './form.js';
 
 /** The listed facts of a shared object. */

@@ -1,7 +1,6 @@
 import { escapeMarkup } from '../web/markup.js';
 import type { Document, DocumentStore } from './documents.js';
 import type { Highlights } from './query.js';
-
 import { placedWords } from './words.js';
 
 /** The parts of a text that are searched for a snippet. */

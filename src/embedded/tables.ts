@@ -1,7 +1,6 @@
 import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { counted } from '../lib/text.js';
-
 import { escapeMarkup, nameMarkup } from '../web/markup.js';
 import { type Form, type FormLimits, Refusal } from './form.js';
 import type { Site } from './markup.js';

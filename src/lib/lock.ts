@@ -5,7 +5,6 @@ import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
 import { type Clock, systemClock, type Timer } from './clock.js';
 import { systemCode } from './errors.js';
-
 import { listenOn, openSocketPath, type SocketPath } from './socket.js';
 
 /**

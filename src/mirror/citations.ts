@@ -8,7 +8,6 @@ import type { ConfirmedItem, Entry, GoneItem } from '../state/entry.js';
 import type { Target } from './held-directory.js';
 import { type FollowOptions, type FollowResult, Mirror } from './mirror.js';
 import { type CitationsPlan, passes } from './plan.js';
-
 import type { MirrorRecord, Pass } from './record.js';
 import { fillTemplate } from './target-path.js';
 import {

@@ -1,7 +1,6 @@
 import { pagePath } from '../lib/documentation.js';
 import { type ErrorTable, EXIT, PeersyncError, systemCode, tableError } from '../lib/errors.js';
 import { numberText, shellWord } from '../lib/text.js';
-
 import type { Conflict } from './record.js';
 
 /** Errors of a run or a request. `{what}` is the file, mirror or pattern. */

@@ -5,7 +5,6 @@ import { promisify } from 'node:util';
 import { systemCode } from '../lib/errors.js';
 import { HAS_DESCRIPTORS, isAt, throughDescriptor } from '../lib/file.js';
 import { isWithin } from '../lib/text.js';
-
 import { MirrorError, onDisk } from './errors.js';
 
 /** A file below a root directory. No write leaves the root. */

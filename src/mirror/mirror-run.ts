@@ -4,7 +4,6 @@ import { sentence } from '../lib/text.js';
 import { MirrorCondition, MirrorError } from './errors.js';
 import type { FollowOptions, FollowResult, Mirror, MirrorDeps } from './mirror.js';
 import { records } from './plan.js';
-
 import type { MirrorFailure, MirrorRecord, MirrorReport } from './record.js';
 import { FileChanged } from './whole-file.js';
 

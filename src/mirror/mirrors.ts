@@ -19,7 +19,6 @@ import { ShareMirror } from './share.js';
 import { TableMirror } from './table.js';
 import { type Claim, grantPaths, type TargetPath } from './target-path.js';
 import { BaseStore } from './two-way/base-store.js';
-
 import { TwoWayTable } from './two-way/two-way-table.js';
 
 /** The mirrors that are compared or created between two pauses. */

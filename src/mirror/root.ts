@@ -6,7 +6,6 @@ import { isDeepStrictEqual } from 'node:util';
 import PQueue from 'p-queue';
 import { writeFileAtomic } from '../lib/atomic.js';
 import { systemCode } from '../lib/errors.js';
-
 import type { State } from '../state/state.js';
 import { MirrorCondition, MirrorError, onDisk } from './errors.js';
 import type { MirrorRequests } from './requests.js';

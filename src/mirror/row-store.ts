@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto';
 import { type FileHandle, mkdir, open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { compareByCodePoint } from '../lib/text.js';
-
 import type { TableRow } from '../peer/table.js';
 import { MirrorError, onDisk } from './errors.js';
 import { KEY_COLUMN } from './formats/table-text.js';

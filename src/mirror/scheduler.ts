@@ -2,7 +2,6 @@ import PQueue from 'p-queue';
 import type { Clock, Timer } from '../lib/clock.js';
 import { MirrorError } from './errors.js';
 import type { FollowOptions, Mirror } from './mirror.js';
-
 import { isCancelled, type RunResult } from './mirror-run.js';
 
 /** The files that are written at a time. Passes over citations run beside them. */

@@ -2,7 +2,6 @@ import type { ShareOptions, ShareStream } from '../peer/share.js';
 import { type ConditionCode, isTooLarge } from './errors.js';
 import { type FollowOptions, type FollowResult, ListedMirror } from './mirror.js';
 import { dataOf, type SharePlan } from './plan.js';
-
 import type { MirrorRecord, ShareVersion } from './record.js';
 import { replaceWhole, sameStamp, stampOfTarget } from './whole-file.js';
 

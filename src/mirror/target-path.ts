@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { withPauses } from '../lib/slices.js';
 import { compareByCodePoint } from '../lib/text.js';
-
 import { MirrorError, quoted } from './errors.js';
 
 /**

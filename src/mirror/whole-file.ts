@@ -4,7 +4,6 @@ import { copyFile, type FileHandle, link, lstat, rename, rm, stat } from 'node:f
 import { basename, dirname, join } from 'node:path';
 import { syncDirectory, writeFileAtomic } from '../lib/atomic.js';
 import { systemCode } from '../lib/errors.js';
-
 import { MirrorError, onDisk } from './errors.js';
 import { type HeldPath, type Target, withHeldDirectory } from './held-directory.js';
 import type { Facts } from './record.js';

@@ -7,13 +7,9 @@ import { mirror, mirrorAccept } from '../api/mirror.js';
 import { pause, resume, tryNow } from '../api/pause.js';
 import type { Request } from '../api/request.js';
 import { type Answerer, requestRoutes } from '../api/requests.js';
-
 import { rescan } from '../api/rescan.js';
-
 import { retry } from '../api/retry.js';
-
 import { status } from '../api/status.js';
-
 import { why } from '../api/why.js';
 import type { Live } from '../report/live.js';
 import { PageError } from './guard.js';

@@ -6,7 +6,6 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import mime from 'mime';
 import type { Listen } from '../config/url.js';
 import { systemCode } from '../lib/errors.js';
-
 import { jsonWithConfig } from '../lib/hint.js';
 import type { Logger } from '../lib/logger.js';
 import { VERSION } from '../lib/process.js';

@@ -6,7 +6,6 @@ import { isLoopback, type Listen } from '../config/url.js';
 import type { Clock } from '../lib/clock.js';
 import { pageInPackage } from '../lib/documentation.js';
 import { type ErrorTable, PeersyncError, tableError } from '../lib/errors.js';
-
 import type { Logger } from '../lib/logger.js';
 import type { Live } from '../report/live.js';
 import type { State } from '../state/state.js';

@@ -5,7 +5,6 @@ import { isLoopback, type Listen, parseListen } from '../config/url.js';
 import type { Timer } from '../lib/clock.js';
 import { messageOf, systemCode } from '../lib/errors.js';
 import { sentence } from '../lib/text.js';
-
 import type { PageDeps } from './api.js';
 import type { Metrics } from './metrics.js';
 

@@ -1,6 +1,5 @@
 import { errors } from 'undici';
 import { messageOf, systemCode } from '../lib/errors.js';
-
 import type { Weakness } from './access.js';
 import type { AnswerHead } from './answer.js';
 import { parseChallenges } from './auth.js';

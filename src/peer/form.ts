@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
 import { messageOf } from '../lib/errors.js';
-
 import { PeerError } from './errors.js';
 
 /**

@@ -1,5 +1,4 @@
 import { decodedPart } from '../lib/text.js';
-
 import { type HttpAnswer, isSuccess, unusable } from './answer.js';
 import {
   type AnswerRecord,

@@ -1,5 +1,4 @@
 import { decodedPart, parseUrl } from '../lib/text.js';
-
 import {
   decoded,
   readable,

@@ -1,7 +1,6 @@
 import { messageOf, PeersyncError, systemCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { counted, sentence } from '../lib/text.js';
-
 import { durationText } from '../lib/units.js';
 import { LANES, type Lane, type Outcome, type QueuePolicy } from './options.js';
 

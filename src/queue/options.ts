@@ -1,6 +1,5 @@
 import type { Clock } from '../lib/clock.js';
 import { PeersyncError } from '../lib/errors.js';
-
 import type { Logger } from '../lib/logger.js';
 
 /**

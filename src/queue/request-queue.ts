@@ -3,7 +3,6 @@ import type { Timer } from '../lib/clock.js';
 import type { HealthCheck } from '../lib/health.js';
 import { Breaker, type CircuitStatus, type Ticket } from './breaker.js';
 import { ConcurrencyLimit, LaneQueue, type LaneStatus, type Request } from './lanes.js';
-
 import {
   DEFAULT_POLICY,
   eachLane,

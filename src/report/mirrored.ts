@@ -5,7 +5,6 @@ import type { Conflict, MirrorReport } from '../mirror/record.js';
 import type { Failure } from '../state/entry.js';
 import type { StateView } from '../state/state.js';
 import { locate } from './items.js';
-
 import type { Live } from './live.js';
 
 /** The explanation of a file below the mirror root. Times are in ms since the epoch. */

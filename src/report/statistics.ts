@@ -5,7 +5,6 @@ import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { Rate } from '../lib/rate.js';
 import { numberText } from '../lib/text.js';
-
 import { durationText } from '../lib/units.js';
 import { type Entry, type Failure, type Item, isItem } from '../state/entry.js';
 import { beginningOf, isAcceptedWithoutPush } from '../state/history.js';

@@ -28,7 +28,6 @@ import { mountsAway } from '../watch/mounts.js';
 import { failures } from '../watch/rules/failures.js';
 import { FolderRules } from '../watch/rules/folder-rules.js';
 import { locate } from './items.js';
-
 import type { Live } from './live.js';
 import { explainMirrored } from './mirrored.js';
 import { knownEmbedded } from './status.js';

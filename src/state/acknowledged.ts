@@ -2,7 +2,6 @@ import type { FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { systemCode } from '../lib/errors.js';
-
 import type { OpenFile } from './directory.js';
 
 /** The part of the newest journal that was known to be on disk at the last acknowledged write. */

@@ -1,7 +1,6 @@
 import { directoryOf, joinPath } from '../lib/file.js';
 import { nextTurn, Pace, SLICE_ITEMS } from '../lib/slices.js';
 import type { Entries } from './entries.js';
-
 import { type Counts, EntriesReader, type PlacedLine, zeroCounts } from './entries-reader.js';
 import { type Entry, type ItemKey, recordKey } from './entry.js';
 import { decode, statusOf, type UrlBases } from './line.js';

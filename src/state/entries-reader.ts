@@ -1,7 +1,6 @@
 import { joinPath } from '../lib/file.js';
 import { nextTurn, SLICE_ITEMS } from '../lib/slices.js';
 import { pathBelow } from '../lib/text.js';
-
 import { type Entry, type ItemKey, isLiveAt, type QuarantinedItem } from './entry.js';
 import { decode, statusOf, type UrlBases } from './line.js';
 

@@ -1,5 +1,4 @@
 import type { FileStat } from '../lib/file.js';
-
 import type { Evidence, Failure, Sent } from './entry.js';
 import { BEGINNINGS } from './history.js';
 

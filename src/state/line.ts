@@ -1,6 +1,5 @@
 import { ENCODINGS } from '../lib/file.js';
 import { encodePath } from '../lib/text.js';
-
 import { type Entry, type HistoryEntry, hasContent, type Sent } from './entry.js';
 import {
   EVIDENCE_KINDS,

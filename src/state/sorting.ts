@@ -1,5 +1,4 @@
 import { joinPath } from '../lib/file.js';
-
 import { nextTurn, Pace, SLICE_ITEMS } from '../lib/slices.js';
 import type { EntriesReader } from './entries-reader.js';
 import type { Entry, ItemKey } from './entry.js';

@@ -1,5 +1,4 @@
 import { type FileStat, fileStat, sameStat } from '../lib/file.js';
-
 import {
   type AcceptedItem,
   type AwayItem,

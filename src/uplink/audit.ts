@@ -2,7 +2,6 @@ import { PeersyncError } from '../lib/errors.js';
 import { counted } from '../lib/text.js';
 import type { Entry } from '../state/entry.js';
 import type { Deps } from './deps.js';
-
 import {
   REPAIR_AUDIT_META,
   type RepairAudit,

@@ -3,7 +3,6 @@ import type { Dialect } from '../peer/dialects/dialect.js';
 import { PeerError } from '../peer/errors.js';
 import { type Failure, isAwayStatus, type PendingItem, type Sent } from '../state/entry.js';
 import type { UplinkDeps } from './deps.js';
-
 import type { Packed } from './documents.js';
 
 /** Assumed maximum difference between our clock and the peer's, in ms. */

@@ -8,7 +8,6 @@ import { accepted, confirmed } from '../state/transitions.js';
 import { holdMs, indexingMs, itemKeyText, type UplinkDeps } from './deps.js';
 import { type FailureAttribution, TEXT_NOT_INDEXED } from './failure-attribution.js';
 import { IndexCommits, TimeToVisible } from './index-timing.js';
-
 import { type Again, type Answer, type Judge, LookUp, type Verdict } from './look-up.js';
 import { LookUpLoop } from './look-up-loop.js';
 import { MAX_IN_MEMORY } from './ready-queue.js';

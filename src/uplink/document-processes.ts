@@ -3,7 +3,6 @@ import { fileURLToPath } from 'node:url';
 import PQueue from 'p-queue';
 import type { Clock, Timer } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
-
 import type { Logger } from '../lib/logger.js';
 import { type Frame, FrameReader } from '../lib/pipe-messages.js';
 import type { Failure } from '../state/entry.js';

@@ -2,7 +2,6 @@ import { hash } from 'node:crypto';
 import { basename } from 'node:path';
 import { fromLatin1 } from '../content/encoding.js';
 import { readWhole } from '../content/file-reader.js';
-
 import { DocumentError, type Extract } from '../content/readers/document-reader.js';
 import { PlainWords } from '../content/words.js';
 import { escapeText } from '../lib/markup.js';

@@ -11,7 +11,6 @@ import { documentKind, HEAD_BYTES } from '../content/signatures.js';
 import { NO_WORDS } from '../content/words.js';
 import type { Clock } from '../lib/clock.js';
 import type { Encoding } from '../lib/file.js';
-
 import type { Rewriting } from '../lib/rewriting.js';
 import type { ContentRules } from '../peer/dialects/dialect.js';
 import { type EncodedText, encode, type Text, type TextSource } from '../peer/form.js';

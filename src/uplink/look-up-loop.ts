@@ -3,7 +3,6 @@ import { HealthCheck } from '../lib/health.js';
 import type { Peerdoc } from '../peer/peerdoc.js';
 import type { Entry } from '../state/entry.js';
 import { Background, holdMs, type UplinkDeps } from './deps.js';
-
 import { type Answer, applyAnswer, type Judge, type LookUp, type LookUpOwner } from './look-up.js';
 import { ReadyQueue } from './ready-queue.js';
 

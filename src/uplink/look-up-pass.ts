@@ -1,6 +1,5 @@
 import { PeersyncError } from '../lib/errors.js';
 import { classify, type Deps } from './deps.js';
-
 import { type Answer, applyAnswer, type Judge, type LookUp, type LookUpOwner } from './look-up.js';
 
 /** Outcomes of a failed look-up that concern its document only. */

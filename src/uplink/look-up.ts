@@ -1,6 +1,5 @@
 import type { Clock } from '../lib/clock.js';
 import type { PeersyncError } from '../lib/errors.js';
-
 import type { Peerdoc } from '../peer/peerdoc.js';
 
 /** Shortest interval between two look-ups of a document, in ms. */

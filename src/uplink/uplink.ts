@@ -12,7 +12,6 @@ import type { ReadersFailure } from './document-processes.js';
 import { FailureAttribution } from './failure-attribution.js';
 import { Isolation } from './isolation.js';
 import { Reaches } from './reach.js';
-
 import { Removals } from './removals.js';
 
 /**

@@ -3,7 +3,6 @@ import { decoderOf } from '../content/encoding.js';
 import { HEAD_BYTES, signedType } from '../content/signatures.js';
 import { HtmlWords, PlainWords, type WordCounter } from '../content/words.js';
 import type { Encoding } from '../lib/file.js';
-
 import { inTurn, type Rewriting, sequencesRewriting } from '../lib/rewriting.js';
 import type { ContentRules } from '../peer/dialects/dialect.js';
 import { htmlRewriting, plainTextRewriting } from '../peer/dialects/yacy-text.js';

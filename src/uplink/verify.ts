@@ -4,7 +4,6 @@ import { itemName } from '../state/entry.js';
 import type { State } from '../state/state.js';
 import { lostLater, removing } from '../state/transitions.js';
 import { type Deps, holdMs, itemKeyText } from './deps.js';
-
 import { type Answer, type Judge, LookUp, type Verdict } from './look-up.js';
 import { LookUpPass } from './look-up-pass.js';
 

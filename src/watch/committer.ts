@@ -1,6 +1,5 @@
 import type { Clock } from '../lib/clock.js';
 import { messageOf, systemCode } from '../lib/errors.js';
-
 import type { Logger } from '../lib/logger.js';
 import type { State } from '../state/state.js';
 

@@ -1,7 +1,6 @@
 import type { HashQueue } from '../content/hash-queue.js';
 import type { Clock } from '../lib/clock.js';
 import type { Encoding } from '../lib/file.js';
-
 import type { Logger } from '../lib/logger.js';
 import type { Failure } from '../state/entry.js';
 import type { State } from '../state/state.js';

@@ -1,7 +1,6 @@
 import type { FolderConfig } from '../config/config.js';
 import { HealthCheck } from '../lib/health.js';
 import { isWithin, quoted } from '../lib/text.js';
-
 import { Debouncer } from './debouncer.js';
 import type { WatchDeps } from './deps.js';
 import { FolderGuard, folderModes, type GuardDeps, mayLook } from './folder-guard.js';

@@ -1,6 +1,5 @@
 import type { FolderConfig } from '../config/config.js';
 import { joinPath } from '../lib/file.js';
-
 import { Modes, type Transitions } from '../lib/modes.js';
 import type { Debouncer } from './debouncer.js';
 import type { WatchDeps } from './deps.js';

@@ -3,7 +3,6 @@ import { basename, dirname } from 'node:path';
 import { FSWatcher } from 'chokidar';
 import type { Clock } from '../lib/clock.js';
 import { systemCode } from '../lib/errors.js';
-
 import { nextTurn } from '../lib/slices.js';
 import { type DirectoryStat, look } from './lister.js';
 

@@ -3,7 +3,6 @@ import { lstatSync, readdirSync, type Stats, statSync } from 'node:fs';
 import { lstat, stat } from 'node:fs/promises';
 import { messageOf, systemCode } from '../lib/errors.js';
 import type { FileStat } from '../lib/file.js';
-
 import type { WorkThread } from '../lib/work-thread.js';
 
 /**

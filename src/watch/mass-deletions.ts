@@ -1,5 +1,4 @@
 import { escapeInvisible, numberText, quoted, shellWord } from '../lib/text.js';
-
 import type { State, StateView } from '../state/state.js';
 
 /**

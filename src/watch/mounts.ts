@@ -6,7 +6,6 @@ import type { WatchDeps } from './deps.js';
 import { type DirectoryStat, look } from './lister.js';
 import { type Accepts, hasKnownFiles, isEmptyDirectory, isLive, rootDevice } from './root.js';
 import { failures } from './rules/failures.js';
-
 import type { PathProblem } from './rules/problems.js';
 
 /**

@@ -20,7 +20,6 @@ import { gone, read } from '../state/transitions.js';
 import { Exclusions, isWaitingForName, ownerOfDocument } from './exclusions.js';
 import type { FolderDeps } from './folder-deps.js';
 import { failureOfStat, failures, PRIVATE_KEY } from './rules/failures.js';
-
 import type { Taken } from './rules/folder-rules.js';
 
 /**

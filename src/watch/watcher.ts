@@ -3,7 +3,6 @@ import type { FolderConfig } from '../config/config.js';
 import { HashQueue, type ReadGroup } from '../content/hash-queue.js';
 import type { HealthCheck } from '../lib/health.js';
 import type { ItemKey } from '../state/entries.js';
-
 import { Committer } from './committer.js';
 import type { ReadMode } from './debouncer.js';
 import { WATCH_POLICY, type WatchDeps } from './deps.js';

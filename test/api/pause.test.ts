@@ -5,9 +5,7 @@ import { eachLane } from '../../src/queue/options.js';
 import { RequestQueue } from '../../src/queue/request-queue.js';
 import { savedPause } from '../../src/report/status-report.js';
 import type { Json } from '../../src/state/rows.js';
-
 import { State } from '../../src/state/state.js';
-
 import { DAY, HOUR } from '../report/world.js';
 import { opened } from '../state/records.js';
 import { FakeClock } from '../support/fake-clock.js';

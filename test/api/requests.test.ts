@@ -5,7 +5,6 @@ import { items, list } from '../../src/api/list.js';
 import { pause, resume } from '../../src/api/pause.js';
 import { type AnyRequest, hasShape } from '../../src/api/request.js';
 import { REQUESTS } from '../../src/api/requests.js';
-
 import { retry } from '../../src/api/retry.js';
 import { status } from '../../src/api/status.js';
 import { why } from '../../src/api/why.js';

@@ -3,7 +3,6 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { yacy } from '../../src/peer/dialects/yacy.js';
-
 import { type BenchRow, promised, row } from './rows.js';
 import { ScaleDaemon } from './scale-daemon.js';
 import { Server } from './server.js';

@@ -6,7 +6,6 @@ import type { QueueStatus } from '../../src/queue/request-queue.js';
 import type { RecentEvent } from '../../src/report/live.js';
 import type { Sample } from '../../src/report/statistics.js';
 import type { FolderReport, StatusFacts, StatusReport } from '../../src/report/status-report.js';
-
 import type { Entry } from '../../src/state/entry.js';
 import { NO_ITEMS, report, queue as rest } from '../commands/report.js';
 

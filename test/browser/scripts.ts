@@ -1,5 +1,4 @@
 import type { StatusReport } from '../../src/report/status-report.js';
-
 import type { WhyReport } from '../../src/report/why.js';
 import {
   event,

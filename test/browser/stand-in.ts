@@ -10,7 +10,6 @@ import { StatusPage } from '../../src/page/status-page.js';
 import type { Live, RecentEvent } from '../../src/report/live.js';
 import type { Sample } from '../../src/report/statistics.js';
 import type { StatusReport } from '../../src/report/status-report.js';
-
 import type { WhyReport } from '../../src/report/why.js';
 import { afterwards } from '../support/afterwards.js';
 import { until } from '../support/wait.js';

@@ -8,7 +8,6 @@ import { PeersyncError } from '../../src/lib/errors.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { DIALECTS } from '../../src/peer/dialects/dialects.js';
 import { yacyAddresses } from '../../src/peer/dialects/yacy.js';
-
 import { PeerError } from '../../src/peer/errors.js';
 import type { Peerdoc } from '../../src/peer/peerdoc.js';
 import { packDocument } from '../../src/uplink/document-text.js';

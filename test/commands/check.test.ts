@@ -2,10 +2,8 @@ import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { checkFolder, checkWritable, openToOthers } from '../../src/commands/check-machine.js';
-
 import { checkMirrored } from '../../src/commands/check-peer.js';
 import type { Finding } from '../../src/commands/finding.js';
-
 import type { ShareMirrorConfig } from '../../src/config/config.js';
 import { checkConfig } from '../../src/config/load.js';
 import type { PeerClient } from '../../src/peer/client.js';

@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest';
 import { pause } from '../../src/api/pause.js';
 import { askLines } from '../../src/commands/ask.js';
-
 import { lastingFailure } from '../../src/commands/patience.js';
 import { loadConfig } from '../../src/config/load.js';
 import { openControl } from '../../src/daemon/control.js';
@@ -10,7 +9,6 @@ import { silentLogger } from '../../src/lib/logger.js';
 import { lockState } from '../../src/state/directory.js';
 import { afterwards } from '../support/afterwards.js';
 import { writeConfig } from '../support/config.js';
-
 import { temporaryDirectory } from '../support/temp.js';
 
 const NOW = Date.UTC(2026, 0, 1);

@@ -9,7 +9,6 @@ import { checkConfig } from '../../src/config/load.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { standard } from '../../src/peer/dialects/standard.js';
 import type { UplinkPeer } from '../../src/uplink/deps.js';
-
 import { temporaryDirectory } from '../support/temp.js';
 
 const NO_FOLDERS: readonly FolderConfig[] = [];

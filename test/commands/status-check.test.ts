@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest';
 import { checkCode } from '../../src/commands/status.js';
 import type { StatusFacts } from '../../src/report/status-report.js';
-
 import { counts, queue, report } from './report.js';
 
 const failure = { code: 'X', message: 'It is so.', hint: 'Do this.' };

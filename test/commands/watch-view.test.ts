@@ -3,7 +3,6 @@ import { rendered, Screen } from '../../src/cli/terminal.js';
 import { displayWidth } from '../../src/cli/text.js';
 import { WatchModel, watchLine, watchView } from '../../src/commands/watch.js';
 import type { StatusReport } from '../../src/report/status-report.js';
-
 import { FakeTerminal } from '../support/terminal.js';
 import { counts, folder, NOW, queue, report } from './report.js';
 

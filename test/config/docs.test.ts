@@ -4,7 +4,6 @@ import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { loadConfig } from '../../src/config/load.js';
 import { type JsonSchema, jsonSchema } from '../../src/config/schema.js';
-
 import { configDocs } from '../tools/config-docs.mjs';
 import { inbox } from './setup.js';
 

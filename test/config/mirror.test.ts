@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { isWildcard, wildcard } from '../../src/lib/text.js';
-
 import * as setup from './setup.js';
 
 const folders = [

@@ -22,7 +22,6 @@ import {
   type ReadOrder,
 } from '../../src/content/file-reader.js';
 import { fileStat } from '../../src/lib/file.js';
-
 import { temporaryDirectory } from '../support/temp.js';
 
 const PIECE = 1_048_576;

@@ -5,7 +5,6 @@ import { describe, expect, it } from 'vitest';
 import { type Fingerprint, fingerprintNow, type ReadOrder } from '../../src/content/file-reader.js';
 import { HashQueue, type ReadGroup } from '../../src/content/hash-queue.js';
 import { fileStat } from '../../src/lib/file.js';
-
 import { WorkThread } from '../../src/lib/work-thread.js';
 import { compiledProgram } from '../support/program.js';
 import { temporaryDirectory } from '../support/temp.js';

@@ -11,7 +11,6 @@ import { rescan } from '../../src/api/rescan.js';
 import { openControl } from '../../src/daemon/control.js';
 import { systemClock } from '../../src/lib/clock.js';
 import { EXIT, PeersyncError } from '../../src/lib/errors.js';
-
 import { silentLogger } from '../../src/lib/logger.js';
 import { listenInPrivate } from '../../src/lib/socket.js';
 import { temporaryDirectory } from '../support/temp.js';

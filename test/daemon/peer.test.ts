@@ -7,7 +7,6 @@ import type { DialectName } from '../../src/peer/dialects/dialect.js';
 import { rememberedDialect, rememberedEmbedded } from '../../src/peer/remembered.js';
 import { EMBEDDED_META } from '../../src/report/status.js';
 import type { Json } from '../../src/state/rows.js';
-
 import { makeCertificate } from '../support/certificate.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { failing } from '../support/fake-peer.js';

@@ -4,7 +4,6 @@ import { checkConfig } from '../../src/config/load.js';
 import type { Parts } from '../../src/daemon/parts.js';
 import { Reloading } from '../../src/daemon/reloading.js';
 import { PeersyncError } from '../../src/lib/errors.js';
-
 import { silentLogger } from '../../src/lib/logger.js';
 import { FakeClock } from '../support/fake-clock.js';
 

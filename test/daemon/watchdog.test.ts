@@ -8,7 +8,6 @@ import { HealthCheck, type HealthOptions } from '../../src/lib/health.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import type { Live } from '../../src/report/live.js';
 import type { StatusReport } from '../../src/report/status-report.js';
-
 import { NO_ITEMS, report } from '../commands/report.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { loggerTo } from '../support/logger.js';

@@ -3,7 +3,6 @@ import { type AddressInfo, createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { checkPorts } from '../../src/commands/check-machine.js';
-
 import type { Finding } from '../../src/commands/finding.js';
 import { loadConfig } from '../../src/config/load.js';
 import { afterwards } from '../support/afterwards.js';

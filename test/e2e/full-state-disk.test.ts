@@ -3,7 +3,6 @@ import { mkdirSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import type { StatusReport } from '../../src/report/status-report.js';
-
 import { afterwards } from '../support/afterwards.js';
 import { type Listed, Site } from '../support/site.js';
 import { temporaryDirectory } from '../support/temp.js';

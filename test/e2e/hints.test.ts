@@ -5,7 +5,6 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { withConfig } from '../../src/lib/hint.js';
 import { shellWord } from '../../src/lib/text.js';
 import type { StatusReport } from '../../src/report/status-report.js';
-
 import { type Ended, Running } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
 import { COMMAND, hintsInSource } from '../support/hints.js';

@@ -3,7 +3,6 @@ import { dirname, join } from 'node:path';
 import { beforeEach, expect, it } from 'vitest';
 import type { MirrorReport } from '../../src/mirror/record.js';
 import type { StatusReport } from '../../src/report/status-report.js';
-
 import { Site } from '../support/site.js';
 import { until } from '../support/wait.js';
 

@@ -2,7 +2,6 @@ import { writeFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import type { ItemsPage } from '../../src/page/api.js';
 import type { StatusReport } from '../../src/report/status-report.js';
-
 import { Site } from '../support/site.js';
 import { until } from '../support/wait.js';
 

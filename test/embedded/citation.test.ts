@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { MAX_SENTENCE_CHARS, sentencesOf } from '../../src/embedded/citations.js';
-
 import { TEXT_PART_BYTES } from '../../src/embedded/documents.js';
 import { answered, type Parameters, type Peer, peerdoc, peerWith, push, send } from './support.js';
 

@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Database, FORMAT, int } from '../../src/embedded/database.js';
-
 import { temporaryDirectory } from '../support/temp.js';
 import { answered, openPeer, push } from './support.js';
 

@@ -6,7 +6,6 @@ import { type NormalUrl, normaliseUrl } from '../../src/embedded/content.js';
 import { Database, int } from '../../src/embedded/database.js';
 import { DocumentStore } from '../../src/embedded/documents.js';
 import { findDocuments } from '../../src/embedded/find.js';
-
 import { Indexer } from '../../src/embedded/indexer.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { afterwards } from '../support/afterwards.js';

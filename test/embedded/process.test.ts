@@ -21,7 +21,6 @@ import sqlite from 'node-sqlite3-wasm';
 import { describe, expect, it } from 'vitest';
 import type { EmbeddedPeer } from '../../src/embedded/embedded-peer.js';
 import type { PeersyncError } from '../../src/lib/errors.js';
-
 import { type Logger, silentLogger } from '../../src/lib/logger.js';
 import { PeerClient } from '../../src/peer/client.js';
 import { afterwards } from '../support/afterwards.js';

@@ -8,7 +8,6 @@ import { findDocuments } from '../../src/embedded/find.js';
 import { Site } from '../../src/embedded/markup.js';
 import type { PeerInstance } from '../../src/embedded/peer-instance.js';
 import { parseQuery } from '../../src/embedded/query.js';
-
 import { bodyOf, highlighted, snippetAt, snippetOf } from '../../src/embedded/snippets.js';
 import { countWords, fold, indexable, placedWords, wordsOf } from '../../src/embedded/words.js';
 import { cpuMs } from '../support/cpu.js';

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Database, int } from '../../src/embedded/database.js';
-
 import { TableStore } from '../../src/embedded/table-store.js';
 import { systemClock } from '../../src/lib/clock.js';
 import { newRowKey } from '../../src/lib/row-key.js';

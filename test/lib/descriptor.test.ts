@@ -2,7 +2,6 @@ import { closeSync, mkdirSync, openSync, renameSync, symlinkSync, writeFileSync 
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { isAt, READ_FLAGS } from '../../src/lib/file.js';
-
 import { temporaryDirectory } from '../support/temp.js';
 
 function opened(path: string): number {

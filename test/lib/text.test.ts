@@ -10,7 +10,6 @@ import {
   shellWord,
   visibleParts,
 } from '../../src/lib/text.js';
-
 import { wallClockText } from '../../src/lib/units.js';
 
 test('numbers and dates look as Intl formats them', () => {

@@ -12,7 +12,6 @@ import {
   readTable,
   writeTable,
 } from '../../src/mirror/formats/formats.js';
-
 import type { TableRow } from '../../src/peer/table.js';
 import { row } from '../support/fake-peer.js';
 import {

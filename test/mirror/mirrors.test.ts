@@ -14,7 +14,6 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import type { Clock } from '../../src/lib/clock.js';
 import { passes, records } from '../../src/mirror/plan.js';
-
 import { MARKER } from '../../src/mirror/target-path.js';
 import { afterwards } from '../support/afterwards.js';
 import { FakeClock } from '../support/fake-clock.js';

@@ -2,7 +2,6 @@ import { readdirSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { compareByCodePoint } from '../../src/lib/text.js';
-
 import { RowStore, type RowStoreOptions } from '../../src/mirror/row-store.js';
 import type { TableRow } from '../../src/peer/table.js';
 import { row } from '../support/fake-peer.js';

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import type { Mirror } from '../../src/mirror/mirror.js';
-
 import type { RunResult } from '../../src/mirror/mirror-run.js';
 import { Scheduler } from '../../src/mirror/scheduler.js';
 import { afterwards } from '../support/afterwards.js';

@@ -3,9 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { records } from '../../src/mirror/plan.js';
 import type { Json } from '../../src/state/rows.js';
-
 import type { State } from '../../src/state/state.js';
-
 import { FakePeer, failing, type Rows } from '../support/fake-peer.js';
 import {
   A_MINUTE_LATER,

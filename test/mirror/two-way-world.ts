@@ -15,7 +15,6 @@ import type { Logger } from '../../src/lib/logger.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { MirrorCondition } from '../../src/mirror/errors.js';
 import type { MirrorDeps } from '../../src/mirror/mirror.js';
-
 import type { MirrorRecord } from '../../src/mirror/record.js';
 import { TwoWayTable } from '../../src/mirror/two-way/two-way-table.js';
 import { FileChanged } from '../../src/mirror/whole-file.js';

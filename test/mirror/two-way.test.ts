@@ -16,7 +16,6 @@ import { dirname, join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { EDITABLE_FORMATS } from '../../src/config/mirror-schema.js';
-
 import { MirrorError } from '../../src/mirror/errors.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { rowsOf, STEPS, type TwoWayWorld, twoWayWorld } from './two-way-world.js';

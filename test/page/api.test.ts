@@ -4,7 +4,6 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ItemLine, ItemsPage } from '../../src/page/api.js';
 import { itemsPage } from '../../src/report/items.js';
-
 import { quarantined } from '../../src/state/transitions.js';
 import { lifeOf, pendingRecord } from '../state/records.js';
 import { PageAtWork } from './page-at-work.js';

@@ -5,7 +5,6 @@ import { LiveFeed, type LiveLine } from '../../src/api/live-feed.js';
 import { apiRoutes, Followers, type PageDeps } from '../../src/page/api.js';
 import type { Live } from '../../src/report/live.js';
 import type { StatusReport } from '../../src/report/status-report.js';
-
 import { pendingRecord } from '../state/records.js';
 import { afterwards } from '../support/afterwards.js';
 import { FakeClock } from '../support/fake-clock.js';

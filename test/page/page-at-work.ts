@@ -19,7 +19,6 @@ import { statusReport } from '../../src/report/status.js';
 import type { ConfigurationReport, DiskFailure } from '../../src/report/status-report.js';
 import type { OpenFile } from '../../src/state/directory.js';
 import type { ItemKey } from '../../src/state/entries.js';
-
 import { State } from '../../src/state/state.js';
 import type { FolderStatus, PathProblem } from '../../src/watch/watcher.js';
 import { queue } from '../browser/reports.js';

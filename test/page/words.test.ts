@@ -15,7 +15,6 @@ import {
 } from '../../src/page/browser/words.js';
 import type { Sample } from '../../src/report/statistics.js';
 import type { StatusReport } from '../../src/report/status-report.js';
-
 import {
   event,
   failure,

@@ -3,7 +3,6 @@ import { describe, expect, it } from 'vitest';
 import type { Dialect } from '../../src/peer/dialects/dialect.js';
 import { standard } from '../../src/peer/dialects/standard.js';
 import { yacy } from '../../src/peer/dialects/yacy.js';
-
 import {
   type Body,
   encode,

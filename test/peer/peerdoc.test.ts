@@ -2,7 +2,6 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { standard } from '../../src/peer/dialects/standard.js';
 import { yacy } from '../../src/peer/dialects/yacy.js';
-
 import { type PeerdocQuery, parseMoment, readPeerdocs } from '../../src/peer/peerdoc.js';
 import { isSameUrl } from '../../src/peer/url.js';
 import { answerOf, realAnswer, refusalOf } from './support.js';

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { yacy } from '../../src/peer/dialects/yacy.js';
-
 import { readPushResults } from '../../src/peer/push.js';
 import { answerOf, realAnswer, refusalOf } from './support.js';
 

@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { standard } from '../../src/peer/dialects/standard.js';
 import { yacy } from '../../src/peer/dialects/yacy.js';
-
 import { openPeer, peerWith } from '../embedded/support.js';
 import { HttpPeer } from '../support/http-peer.js';
 import { RECORDED } from '../wire/yacy/timing.js';

@@ -6,7 +6,6 @@ import { type Outcome, OwnUplink, type RemovalOutcome } from '../../src/commands
 import { readTarget } from '../../src/commands/push.js';
 import { checkConfig } from '../../src/config/load.js';
 import { DIALECT_NAMES } from '../../src/config/schema.js';
-
 import { silentLogger } from '../../src/lib/logger.js';
 import { isSuccess, succeeded } from '../../src/peer/answer.js';
 import type { PeerClient } from '../../src/peer/client.js';

@@ -9,7 +9,6 @@ import type { Entry, SkippedWithDocument } from '../../src/state/entry.js';
 import { accepted, gone, removed, removing, skipped } from '../../src/state/transitions.js';
 import { massDeletion, massDeletionCondition } from '../../src/watch/mass-deletions.js';
 import { failures } from '../../src/watch/rules/failures.js';
-
 import { pendingRecord, sentOf } from '../state/records.js';
 import { setUp } from './world.js';
 

@@ -4,7 +4,6 @@ import { expect, it } from 'vitest';
 import { whyText } from '../../src/commands/why.js';
 import { mirrorSchema } from '../../src/config/mirror-schema.js';
 import { records } from '../../src/mirror/plan.js';
-
 import type { MirrorRecord } from '../../src/mirror/record.js';
 import { explain } from '../../src/report/why.js';
 import { temporaryDirectory } from '../support/temp.js';

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { paceOf, paceText } from '../../src/report/status-report.js';
-
 import { counts, NOW, queue } from '../commands/report.js';
 
 const items = { ...counts, pending: 700, accepted: 64 };

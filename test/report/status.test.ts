@@ -6,7 +6,6 @@ import { readyReasons } from '../../src/report/conditions.js';
 import type { Live } from '../../src/report/live.js';
 import { statusReport, statusSentence } from '../../src/report/status.js';
 import type { FolderReport, StatusFacts, StatusReport } from '../../src/report/status-report.js';
-
 import { gone, quarantined } from '../../src/state/transitions.js';
 import { folder, NO_ITEMS, NOW, queue, report, statusText } from '../commands/report.js';
 import { pendingRecord } from '../state/records.js';

@@ -6,7 +6,6 @@ import { whyText } from '../../src/commands/why.js';
 import { loadConfig } from '../../src/config/load.js';
 import type { QueueStatus } from '../../src/queue/request-queue.js';
 import { locate } from '../../src/report/items.js';
-
 import type { Live } from '../../src/report/live.js';
 import { explain } from '../../src/report/why.js';
 import { accepted, gone, read, removing, skipped } from '../../src/state/transitions.js';

@@ -1,6 +1,5 @@
 import fc, { type Arbitrary } from 'fast-check';
 import type { FileStat } from '../../src/lib/file.js';
-
 import type {
   AcceptedItem,
   ConfirmedItem,

@@ -1,10 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Entries, LineStore } from '../../src/state/entries.js';
-
 import type { Entry } from '../../src/state/entry.js';
 import { decode, encode, isSkippedUnsent, statusOf, type UrlBases } from '../../src/state/line.js';
-
 import { anyEntry, anyFolder } from './arbitrary.js';
 import { lifeOf, pendingRecord } from './records.js';
 

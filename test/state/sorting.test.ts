@@ -3,7 +3,6 @@ import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { Entries } from '../../src/state/entries.js';
-
 import type { EntriesReader } from '../../src/state/entries-reader.js';
 import type { Entry } from '../../src/state/entry.js';
 import { sortedEntries } from '../../src/state/sorting.js';

@@ -13,7 +13,6 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Entry } from '../../src/state/entry.js';
 import { lineOf as framed } from '../../src/state/rows.js';
-
 import { State, type StateView } from '../../src/state/state.js';
 import { skipped } from '../../src/state/transitions.js';
 import { FakeClock } from '../support/fake-clock.js';

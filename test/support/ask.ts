@@ -1,6 +1,5 @@
 import { askText } from '../../src/api/client.js';
 import { REQUESTS } from '../../src/api/requests.js';
-
 import { until } from './wait.js';
 
 type Parameters = Readonly<Record<string, unknown>>;

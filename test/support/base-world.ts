@@ -3,7 +3,6 @@ import { type Clock, systemClock } from '../../src/lib/clock.js';
 import { RequestQueue } from '../../src/queue/request-queue.js';
 import { State } from '../../src/state/state.js';
 import { classify } from '../../src/uplink/deps.js';
-
 import { lanesOf, waitMs } from '../queue/queue-setup.js';
 import { afterwards } from './afterwards.js';
 import { FakeClock } from './fake-clock.js';

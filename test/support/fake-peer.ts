@@ -10,7 +10,6 @@ import type { PushAnswer, PushItem, PushResult } from '../../src/peer/push.js';
 import type { ShareQuery, ShareStream } from '../../src/peer/share.js';
 import type { TableQuery, TableRow, TableStream } from '../../src/peer/table.js';
 import type { UplinkPeer } from '../../src/uplink/deps.js';
-
 import { deferred } from './wait.js';
 
 /** A document in the index of the fake peer. */

@@ -1,7 +1,6 @@
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemCode } from '../../src/lib/errors.js';
-
 import { afterwards } from './afterwards.js';
 import { until } from './wait.js';
 

@@ -13,7 +13,6 @@ import type { MirrorConfig } from '../../src/config/config.js';
 import { mirrorSchema } from '../../src/config/mirror-schema.js';
 import { type Clock, systemClock } from '../../src/lib/clock.js';
 import type { MirrorPeer } from '../../src/mirror/mirror.js';
-
 import { Mirrors } from '../../src/mirror/mirrors.js';
 import type { MirrorReport } from '../../src/mirror/record.js';
 import { MARKER } from '../../src/mirror/target-path.js';

@@ -3,7 +3,6 @@ import { basename, dirname, join, relative } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
 import type { StatusReport } from '../../src/report/status-report.js';
-
 import type { WhyReport } from '../../src/report/why.js';
 import type { Life } from './afterwards.js';
 import { ask } from './ask.js';

@@ -13,7 +13,6 @@ import type {
   UplinkDeps,
   UplinkSettings,
 } from '../../src/uplink/deps.js';
-
 import { packDocument } from '../../src/uplink/document-text.js';
 import { type Packed, pack } from '../../src/uplink/documents.js';
 import { Uplink } from '../../src/uplink/uplink.js';

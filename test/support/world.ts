@@ -1,5 +1,4 @@
 import type { MirrorPeer } from '../../src/mirror/mirror.js';
-
 import type { FakePeer } from './fake-peer.js';
 import { MirrorWorld, type MirrorWorldOptions } from './mirror-world.js';
 import { UplinkWorld, type UplinkWorldOptions } from './uplink-world.js';

@@ -5,7 +5,6 @@ import { Entries } from '../../src/state/entries.js';
 import type { Entry, PendingItem } from '../../src/state/entry.js';
 import { Backlog } from '../../src/uplink/backlog.js';
 import type { UplinkDeps } from '../../src/uplink/deps.js';
-
 import { ReadyQueue } from '../../src/uplink/ready-queue.js';
 import { pendingRecord } from '../state/records.js';
 import { FakeClock } from '../support/fake-clock.js';

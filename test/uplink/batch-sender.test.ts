@@ -6,7 +6,6 @@ import { PeerError } from '../../src/peer/errors.js';
 import { queueStopped } from '../../src/queue/options.js';
 import { pushFailure, sendBatch } from '../../src/uplink/batch-sender.js';
 import type { UplinkDeps } from '../../src/uplink/deps.js';
-
 import { pendingRecord, sentOf } from '../state/records.js';
 import { FakePeer, failing, fails } from '../support/fake-peer.js';
 import { QUICK } from '../support/uplink-world.js';

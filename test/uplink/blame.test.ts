@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 import type { Failure, PendingItem } from '../../src/state/entry.js';
 import { Blame } from '../../src/uplink/blame.js';
 import type { UplinkDeps } from '../../src/uplink/deps.js';
-
 import { pendingRecord } from '../state/records.js';
 import { failing } from '../support/fake-peer.js';
 

@@ -4,7 +4,6 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { fingerprintNow } from '../../src/content/file-reader.js';
 import { type Encoding, fileStat } from '../../src/lib/file.js';
-
 import { DIALECTS } from '../../src/peer/dialects/dialects.js';
 import { packDocument } from '../../src/uplink/document-text.js';
 import { packAll } from '../../src/uplink/documents.js';

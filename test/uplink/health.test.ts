@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import type { UplinkDeps } from '../../src/uplink/deps.js';
-
 import { fails, takes, unreachable } from '../support/fake-peer.js';
 import { busyIn, goesOn } from '../support/health.js';
 import { QUICK, type UplinkWorld } from '../support/uplink-world.js';

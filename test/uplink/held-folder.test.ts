@@ -1,7 +1,6 @@
 import { mkdirSync, renameSync, rmdirSync } from 'node:fs';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import type { FolderState } from '../../src/uplink/deps.js';
-
 import { FakeClock } from '../support/fake-clock.js';
 import type { UplinkWorld } from '../support/uplink-world.js';
 import { world } from '../support/world.js';

@@ -9,7 +9,6 @@ import type { FolderState, UplinkDeps } from '../../src/uplink/deps.js';
 import { FailureAttribution } from '../../src/uplink/failure-attribution.js';
 import { Isolation } from '../../src/uplink/isolation.js';
 import { Reaches } from '../../src/uplink/reach.js';
-
 import { pendingRecord, sentOf } from '../state/records.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { FakePeer } from '../support/fake-peer.js';

@@ -3,7 +3,6 @@ import { PeersyncError } from '../../src/lib/errors.js';
 import { DIALECTS } from '../../src/peer/dialects/dialects.js';
 import type { Peerdoc } from '../../src/peer/peerdoc.js';
 import type { UplinkDeps } from '../../src/uplink/deps.js';
-
 import { type Answer, type Judge, LookUp, type Verdict } from '../../src/uplink/look-up.js';
 import { LookUpLoop } from '../../src/uplink/look-up-loop.js';
 import { LookUpPass } from '../../src/uplink/look-up-pass.js';

@@ -6,7 +6,6 @@ import type { AcceptedItem, Entry } from '../../src/state/entry.js';
 import { accepted } from '../../src/state/transitions.js';
 import type { UplinkDeps } from '../../src/uplink/deps.js';
 import { Reaches, unseenAddresses } from '../../src/uplink/reach.js';
-
 import { pendingRecord, sentOf } from '../state/records.js';
 import { FakeClock } from '../support/fake-clock.js';
 

@@ -2,7 +2,6 @@ import { type Clock, systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import type { Peerdoc } from '../../src/peer/peerdoc.js';
 import type { Deps } from '../../src/uplink/deps.js';
-
 import type { UplinkWorld } from '../support/uplink-world.js';
 
 export type LookUpFunction = (url: string) => Promise<Peerdoc | undefined>;

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import type { FileStat } from '../../src/lib/file.js';
-
 import { Debouncer } from '../../src/watch/debouncer.js';
 import { FakeClock } from '../support/fake-clock.js';
 

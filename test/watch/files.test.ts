@@ -13,7 +13,6 @@ import { dirname, join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { EncodingDetector } from '../../src/content/encoding.js';
 import { fingerprintNow } from '../../src/content/file-reader.js';
-
 import { type Clock, systemClock } from '../../src/lib/clock.js';
 import { State } from '../../src/state/state.js';
 import { temporaryDirectory } from '../support/temp.js';

@@ -12,7 +12,6 @@ import { dirname, join } from 'node:path';
 import { expect } from 'vitest';
 import type { FolderConfig } from '../../src/config/config.js';
 import { fingerprintNow } from '../../src/content/file-reader.js';
-
 import { systemClock } from '../../src/lib/clock.js';
 import type { Logger } from '../../src/lib/logger.js';
 import type { Entry, PendingItem, Sent } from '../../src/state/entry.js';

@@ -7,7 +7,6 @@ import { describe, expect, it } from 'vitest';
 import type { FolderConfig } from '../../src/config/config.js';
 import { FolderRules } from '../../src/watch/rules/folder-rules.js';
 import { PatternList } from '../../src/watch/rules/ignore-files.js';
-
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 import { folderOf, Inbox } from './inbox.js';

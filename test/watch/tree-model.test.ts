@@ -23,7 +23,6 @@ import { type Clock, systemClock } from '../../src/lib/clock.js';
 import { systemCode } from '../../src/lib/errors.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { isWithin } from '../../src/lib/text.js';
-
 import { isAway } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';
 import { Watcher } from '../../src/watch/watcher.js';

@@ -3,7 +3,6 @@ import type { FileStat } from '../../src/lib/file.js';
 import { gone } from '../../src/state/transitions.js';
 import { Debouncer } from '../../src/watch/debouncer.js';
 import { UnreadFiles } from '../../src/watch/deletion-candidates.js';
-
 import { pendingRecord } from '../state/records.js';
 import { FakeClock } from '../support/fake-clock.js';
 

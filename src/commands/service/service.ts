@@ -14,7 +14,6 @@ import { EXIT, PeersyncError, systemCode } from '../../lib/errors.js';
 import { writtenPath } from '../../lib/home.js';
 import { PACKAGE_ROOT } from '../../lib/process.js';
 import { openToOthers } from '../check-machine.js';
-
 import {
   assertOurs,
   configHome,

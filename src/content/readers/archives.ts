@@ -2,7 +2,6 @@ import { posix } from 'node:path';
 import { unzipSync } from 'fflate';
 import { HtmlParser } from '../../lib/html-parser.js';
 import { decodedPart } from '../../lib/text.js';
-
 import { DocumentError, type DocumentReader, dateOf, TextCollector } from './document-reader.js';
 import { readHtml } from './html.js';
 

@@ -1,7 +1,6 @@
 import { messageOf } from '../../lib/errors.js';
 import type { DocumentKind } from '../../lib/file.js';
 import { documentKind } from '../signatures.js';
-
 import { epub, openDocument, sheets, slides, word } from './archives.js';
 import { DocumentError, type DocumentReader, type Extract } from './document-reader.js';
 import { mailReader } from './mail.js';

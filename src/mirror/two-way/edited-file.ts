@@ -21,7 +21,6 @@ import {
   type WrittenFile,
 } from '../whole-file.js';
 import { sha256Of } from './base-store.js';
-
 import type { MergeConflict } from './merge.js';
 
 /** The size of the largest file that can be edited, in bytes. */

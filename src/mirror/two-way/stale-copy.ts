@@ -2,7 +2,6 @@ import { nextTurn, withPauses } from '../../lib/slices.js';
 import { wallClockText } from '../../lib/units.js';
 import type { TableText } from '../formats/table-text.js';
 import type { Base, StaleSave } from './base-store.js';
-
 import { type Change, type EarlierCopy, REMEMBERED_MS } from './history.js';
 import { type Cells, differingColumns, type Grid } from './merge.js';
 import { assignKeys } from './row-keys.js';

@@ -7,7 +7,6 @@ import { FileChanged } from '../whole-file.js';
 import { BaseStore } from './base-store.js';
 import { EditedFile } from './edited-file.js';
 import { RemoteTable } from './sides.js';
-
 import { SyncRun } from './sync-run.js';
 
 /**

@@ -1,7 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import uPlot from 'uplot';
 import { amountText as amount, numberText as count } from '../../lib/text.js';
-
 import type { Sample } from '../../report/statistics.js';
 import { Legend, type Props } from './components.js';
 import type { Model } from './model.js';

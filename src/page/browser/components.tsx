@@ -1,7 +1,6 @@
 import { type ComponentChildren, Fragment, type JSX } from 'preact';
 import { useRef, useState } from 'preact/hooks';
 import { numberText as count, readableUrl, visibleParts } from '../../lib/text.js';
-
 import type { Entry } from '../../state/entry.js';
 import type { Model } from './model.js';
 

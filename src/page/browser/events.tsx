@@ -1,6 +1,5 @@
 import { useState } from 'preact/hooks';
 import { numberText as count } from '../../lib/text.js';
-
 import { wallClockText } from '../../lib/units.js';
 import { Icon, type Props, Prose, SectionHead } from './components.js';
 import { groupedEvents, timeOfDay } from './words.js';

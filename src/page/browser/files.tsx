@@ -1,6 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { numberText as count, counted, escapeInvisible } from '../../lib/text.js';
-
 import { formatBytes } from '../../lib/units.js';
 import type { Entry } from '../../state/entry.js';
 import type { ItemLine, ItemsPage, RetryAnswer, RetryRequest } from '../api.js';

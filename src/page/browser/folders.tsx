@@ -1,7 +1,6 @@
 import { numberText as count, counted, escapeInvisible, quoted } from '../../lib/text.js';
 import { durationText } from '../../lib/units.js';
 import type { FolderReport } from '../../report/status-report.js';
-
 import type { ApproveDeletesRequest, RescanAnswer } from '../api.js';
 import {
   ActionButton,

@@ -8,10 +8,8 @@ import { About, ConnectionState, PauseButton, SiteLinks } from './header.js';
 import { Mirrors } from './mirrors.js';
 import { Model, post } from './model.js';
 import { Attention, Headline, StatusCounts, TimesToSearch } from './overview.js';
-
 import { Peer } from './peer.js';
 import { nextTheme, showTheme } from './theme.js';
-
 import { Why } from './why.js';
 
 /** The component of each element in index.html, by the id of the element. */

@@ -1,5 +1,4 @@
 import { numberText as count, counted, escapeInvisible } from '../../lib/text.js';
-
 import { formatBytes } from '../../lib/units.js';
 import type { MirrorFailure, MirrorReport } from '../../mirror/record.js';
 import type { MirrorsAnswer, MirrorsRequest } from '../api.js';

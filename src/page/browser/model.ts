@@ -1,7 +1,6 @@
 import type { RecentEvent } from '../../report/live.js';
 import type { Sample } from '../../report/statistics.js';
 import type { StatusReport } from '../../report/status-report.js';
-
 import type { Entry } from '../../state/entry.js';
 import type { ApiError } from '../api.js';
 import { lostSummary, type Summary, summaryOf, waitingOf, withSamples } from './words.js';

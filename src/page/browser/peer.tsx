@@ -1,7 +1,6 @@
 import { numberText as count, counted, readableUrl } from '../../lib/text.js';
 import { PEER_FAILURE_WORDS } from '../../queue/breaker.js';
 import type { StatusReport } from '../../report/status-report.js';
-
 import { ActionButton, Facts, Icon, Name, type Props, SectionHead, Table } from './components.js';
 import { post } from './model.js';
 import { duration, roughDuration, timeUntil } from './words.js';

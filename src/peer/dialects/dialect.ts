@@ -1,5 +1,4 @@
 import type { DocumentKind } from '../../lib/file.js';
-
 import type { HttpAnswer } from '../answer.js';
 import type { Citation, CitationOptions, CitationQuery } from '../citation.js';
 import type { Body, FormField, TextEncoding } from '../form.js';

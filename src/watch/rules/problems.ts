@@ -3,7 +3,6 @@ import type { Clock } from '../../lib/clock.js';
 import { joinPath } from '../../lib/file.js';
 import type { Logger } from '../../lib/logger.js';
 import { escapeInvisible, isWithin } from '../../lib/text.js';
-
 import type { Failure } from '../../state/entry.js';
 
 /** A path of a folder that hides files, so that no record of a file can report it. */
