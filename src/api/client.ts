@@ -23,13 +23,13 @@ export interface AskOptions {
  * @throws PeersyncError the error of the daemon; CONTROL_FAILED if there is no complete answer, or
  *   it does not have the shape of the request
  */
-export async function askOnce<Input, Line>(
+export async function askDaemonOnce<Input, Line>(
   stateDirectory: string,
   request: OneLineRequest<Need, Input, Line>,
   question: NoInfer<Input>,
   options: AskOptions = {},
 ): Promise<Line | undefined> {
-  const lines = await askLines(stateDirectory, request, question, options);
+  const lines = await askDaemon(stateDirectory, request, question, options);
   return lines && (await firstLine(lines));
 }
 
@@ -40,7 +40,7 @@ export async function firstLine<Line>(lines: AsyncIterable<Line>): Promise<Line>
 }
 
 /** The same for any request. @returns the answer line by line; undefined if no daemon listens */
-export async function askLines<Input, Line>(
+export async function askDaemon<Input, Line>(
   stateDirectory: string,
   request: Request<Need, Input, Line>,
   question: NoInfer<Input>,

@@ -88,7 +88,7 @@ export async function* askLines<Input, Line>(
   const end = systemClock.now() + Math.min(asking.patienceMs || STARTING_MS, STARTING_MS);
   for (;;) {
     try {
-      const lines = await client.askLines(state.dir, request, question, asking);
+      const lines = await client.askDaemon(state.dir, request, question, asking);
       if (lines !== undefined) yield* lines;
       else
         for await (const lot of answerWithoutDaemon(options, request, question, asking.log))
@@ -124,14 +124,14 @@ export async function askRunning<Input, Line>(
   request: AnyRequest<Input, Line>,
   question: NoInfer<Input>,
 ): Promise<AsyncIterable<Line>> {
-  const lines = await client.askLines(state.dir, request, question, { patienceMs: 0 });
+  const lines = await client.askDaemon(state.dir, request, question, { patienceMs: 0 });
   if (lines === undefined) throw await notRunning(state.dir);
   return lines;
 }
 
 /** Returns the status of the running daemon; undefined if none runs. */
 export async function runningStatus(stateDir: string): Promise<StatusReport | undefined> {
-  return await client.askOnce(stateDir, status, {});
+  return await client.askDaemonOnce(stateDir, status, {});
 }
 
 /** Explains why no daemon answers, as far as the state directory shows it. */

@@ -2,17 +2,17 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Config } from '../config/config.js';
-import { queueLimits } from '../daemon/queue-limits.js';
+import { openQueue } from '../daemon/open-queue.js';
 import { systemClock } from '../lib/clock.js';
 import { PeersyncError } from '../lib/errors.js';
 import { type Logger, silentLogger } from '../lib/logger.js';
 import type { Dialect } from '../peer/dialects/dialect.js';
 import { REMOVED_COLLECTION } from '../peer/dialects/standard.js';
-import { type QueueStatus, RequestQueue } from '../queue/request-queue.js';
+import type { QueueStatus, RequestQueue } from '../queue/request-queue.js';
 import { type Entry, type Evidence, type Failure, isAway, type Version } from '../state/entry.js';
 import { State } from '../state/state.js';
 import { gone, read, removing } from '../state/transitions.js';
-import { classify, type UplinkPeer } from '../uplink/deps.js';
+import type { UplinkPeer } from '../uplink/deps.js';
 import { DocumentProcesses } from '../uplink/document-processes.js';
 import { type Packers, pack } from '../uplink/documents.js';
 import { Uplink } from '../uplink/uplink.js';
@@ -122,13 +122,7 @@ export class OwnUplink {
     const { documentProgram = new URL('../document-process.js', import.meta.url) } = options;
     const clock = this.#clock;
     this.#over = AbortSignal.any([signal, this.#ending.signal]);
-    const queue = new RequestQueue({
-      ...queueLimits(config),
-      classify,
-      clock,
-      log,
-      peerName: 'The peer',
-    });
+    const queue = openQueue(config, clock, log);
     // A failure is reported with the file, so the log stays silent.
     const documents = new DocumentProcesses(documentProgram, clock, silentLogger);
     this.#queue = queue;

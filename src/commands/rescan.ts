@@ -33,5 +33,5 @@ export const rescanCommand = define({
 
 function scanText({ folder, files, directories, durationMs }: ScanReport): string {
   const where = counted(directories, 'directory', 'directories');
-  return `Folder ${quoted(folder)}: scanned ${counted(files, 'file')} in ${where}, in ${durationText(durationMs)}.`;
+  return `Folder ${quoted(folder)}: listed ${counted(files, 'file')} in ${where}, in ${durationText(durationMs)}.`;
 }

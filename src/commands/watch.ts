@@ -1,4 +1,4 @@
-import { askLines, askOnce } from '../api/client.js';
+import { askDaemon, askDaemonOnce } from '../api/client.js';
 import { live } from '../api/live.js';
 import type { LiveLine } from '../api/live-feed.js';
 import { pause, resume } from '../api/pause.js';
@@ -84,7 +84,7 @@ async function follow(
   while (!signal.aborted) {
     try {
       const asking = { patienceMs: PATIENCE_MS, signal };
-      const lines = await askLines(config.state.dir, live, {}, asking);
+      const lines = await askDaemon(config.state.dir, live, {}, asking);
       for await (const line of lines ?? []) onLine(line);
       wasThere ||= lines !== undefined;
       const why = wasThere
@@ -175,8 +175,8 @@ async function pauseOrResume({ state }: Config, { status }: WatchModel): Promise
   const isPaused = status?.peer.queue?.paused !== undefined;
   const asking = { patienceMs: PATIENCE_MS };
   const answer = isPaused
-    ? await askOnce(state.dir, resume, {}, asking)
-    : await askOnce(state.dir, pause, {}, asking);
+    ? await askDaemonOnce(state.dir, resume, {}, asking)
+    : await askDaemonOnce(state.dir, pause, {}, asking);
   if (answer === undefined) return 'no daemon runs: start it with `peersync run`';
   return isPaused ? 'resumed' : 'paused: files are watched, the peer is left alone';
 }

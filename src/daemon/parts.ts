@@ -8,13 +8,12 @@ import { HealthCheck } from '../lib/health.js';
 import { WorkThread } from '../lib/work-thread.js';
 import { Mirrors } from '../mirror/mirrors.js';
 import { isDialect } from '../peer/dialects/dialects.js';
-import { RequestQueue } from '../queue/request-queue.js';
 import { Statistics } from '../report/statistics.js';
 import { knownDialect, knownEmbedded } from '../report/status.js';
 import type { Item } from '../state/entry.js';
 import type { State } from '../state/state.js';
 import { Audit } from '../uplink/audit.js';
-import { classify, type UplinkDeps } from '../uplink/deps.js';
+import type { UplinkDeps } from '../uplink/deps.js';
 import { DocumentProcesses } from '../uplink/document-processes.js';
 import { cannotTravel } from '../uplink/documents.js';
 import { Uplink } from '../uplink/uplink.js';
@@ -22,8 +21,8 @@ import { listIn } from '../watch/lister.js';
 import { Watcher } from '../watch/watcher.js';
 import { configuredPeer, PeerDialect, PeerKind } from './configured-peer.js';
 import { Housekeeping } from './housekeeping.js';
+import { openQueue } from './open-queue.js';
 import type { OpenDeps } from './options.js';
-import { queueLimits } from './queue-limits.js';
 import { STOP_GRACE_MS } from './shutdown.js';
 import { openState } from './state-access.js';
 
@@ -56,13 +55,7 @@ export async function openParts(deps: OpenDeps) {
 
   const { client, url: peerUrl, linkTo } = await openPeer(state, deps);
   shutdown.add('peer', () => client.close());
-  const queue = new RequestQueue({
-    ...queueLimits(config),
-    classify,
-    clock,
-    log,
-    peerName: 'The peer',
-  });
+  const queue = openQueue(config, clock, log);
   shutdown.add('queue', () => queue.stop(STOP_GRACE_MS));
   restorePause({ state, queue, clock, log });
   const shared = { state, queue, peer: client, clock, log };

@@ -5,9 +5,9 @@ import { messageOf, PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import type { CurrentConfig, ReloadReport } from '../report/live.js';
 import { configuredCredentials, readCa } from './configured-peer.js';
+import { queueLimits } from './open-queue.js';
 import type { DaemonOptions } from './options.js';
 import type { Parts } from './parts.js';
-import { queueLimits } from './queue-limits.js';
 
 export interface ReloadingDeps extends Pick<DaemonOptions, 'clock' | 'log' | 'onFailure'> {
   readonly current: CurrentConfig;

@@ -31,7 +31,7 @@ export interface SearchRequest {
   readonly limit: number;
   /**
    * `date` orders the newest first, by the date of the document itself, or else by the last change
-   * of its content. @default 'rank'
+   * of its content. Above MAX_COUNTED results the order is that of indexing. @default 'rank'
    */
   readonly sort?: 'rank' | 'date';
 }

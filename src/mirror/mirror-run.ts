@@ -13,7 +13,7 @@ import { FileChanged } from './whole-file.js';
  * - `current`, `ended`: see `FollowResult`.
  * - `busy`: somebody is writing the file. The run is repeated in a few seconds.
  * - `condition`: a person has to accept or mend something.
- * - `failed`: the run is repeated with backoff.
+ * - `failed`: the run is repeated with backoff (`Scheduler.#retry`).
  */
 export type RunEnd = FollowResult['kind'] | 'busy' | 'condition' | 'failed';
 

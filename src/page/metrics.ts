@@ -61,7 +61,7 @@ export const METRICS = {
   'peersync_folder_last_scan_timestamp_seconds{folder}':
     'When the last scan of a folder ended, as Unix time.',
   'peersync_folder_last_scan_duration_seconds{folder}': 'How long the last scan of a folder took.',
-  'peersync_folder_last_scan_files{folder}': 'Files that the last scan of a folder found.',
+  'peersync_folder_last_scan_files{folder}': 'Files that the last scan of a folder listed.',
   'peersync_folder_directories_watched{folder}': 'Directories with file system events.',
   'peersync_folder_settling_files{folder}': 'Files that are not yet at rest.',
   'peersync_folder_problems{folder}': 'Paths that could not be read.',

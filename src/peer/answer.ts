@@ -15,7 +15,11 @@ export interface AnswerHead {
   readonly url: string;
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
-  /** When the headers arrived, by our clock, in ms since the epoch. */
+  /**
+   * When the headers arrived, by the steady clock (`Clock.now`), in ms since the epoch. A wall clock
+   * that was set since the start leads that clock: see `wallAheadMs` before you compare it with
+   * `peerAt`.
+   */
   readonly at: number;
   /** The `Date` header, in ms since the epoch (whole seconds); undefined if there is none. */
   readonly peerAt: number | undefined;

@@ -99,19 +99,14 @@ export interface ItemsPage {
 export async function itemsPage(
   { folders }: Pick<Config, 'folders'>,
   entries: EntriesReader,
-  {
-    after,
-    folder: only,
-    limit,
-    name: wanted,
-    status,
-  }: ListFilter & {
+  filter: ListFilter & {
     readonly after?: string | undefined;
     readonly limit: number;
     /** A part of the path, in upper or lower case. */
     readonly name?: string | undefined;
   },
 ): Promise<ItemsPage> {
+  const { after, folder: only, limit, name: wanted, status } = filter;
   if (status !== undefined && entries.counts(only)[status] === 0) return { items: [] };
   const items: ItemLine[] = [];
   let isPast = after === undefined;
@@ -135,7 +130,7 @@ export async function itemsPage(
   }
   return isPast
     ? { items }
-    : await itemsPage({ folders }, entries, { folder: only, limit, name: wanted, status });
+    : await itemsPage({ folders }, entries, { ...filter, after: undefined });
 }
 
 /**

@@ -72,7 +72,7 @@ export interface Sent {
 /** The proof that the peer has this version. The kinds are listed strongest first. */
 export interface Evidence {
   readonly kind: 'digest' | 'lastModified' | 'loadDate' | 'size' | 'present';
-  /** When it was seen, in ms since the epoch. */
+  /** When it was seen, in ms since the epoch. `verify` and the audit do not renew it. */
   readonly at: number;
   /** The value that the peer showed. */
   readonly shown: string;

@@ -68,12 +68,10 @@ export function lossModeOf(item: PendingItem | AcceptedItem): LossMode {
  *
  * - *not lost*: it is pushed in batches with others, and is not here.
  * - *lost*: it was lost with others. It waits to be pushed by itself, in a round that it shares
- *   with
- *   other lost items.
- * - *lost alone*: it was lost again when it was pushed by itself. It waits for a round of its own,
- *   with
- *   a whole hold without another push before and after its push. If it is lost once more, the item
- *   is at fault, and FailureAttribution quarantines it.
+ *   with other lost items.
+ * - *lost alone*: it was lost twice, the second time when it was pushed by itself. It waits for a
+ *   round of its own, with a whole hold without another push before and after its push. If it is
+ *   lost a third time, the item is at fault, and FailureAttribution quarantines it.
  *
  * A *round* pushes waiting items one after the other. It has one of four modes:
  *

@@ -1,7 +1,9 @@
 /** The result of one full scan. */
 export interface ScanReport {
   readonly folder: string;
+  /** The files that were listed, also in directories that did not change and were not compared. */
   readonly files: number;
+  /** The directories that were listed. */
   readonly directories: number;
   readonly durationMs: number;
 }

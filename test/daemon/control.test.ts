@@ -4,7 +4,7 @@ import { Server } from 'node:net';
 import { dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { type AskOptions, askLines, cannotOpen } from '../../src/api/client.js';
+import { type AskOptions, askDaemon, cannotOpen } from '../../src/api/client.js';
 import type { Lot } from '../../src/api/request.js';
 import type { Answerer } from '../../src/api/requests.js';
 import { rescan } from '../../src/api/rescan.js';
@@ -48,7 +48,7 @@ async function ask(answer: Answerer, patienceMs?: number, directory = temporaryD
 }
 
 async function read(directory: string, options: AskOptions = {}): Promise<unknown[] | undefined> {
-  const answer = await askLines(directory, rescan, { folder: 'inbox' }, options);
+  const answer = await askDaemon(directory, rescan, { folder: 'inbox' }, options);
   if (answer === undefined) return undefined;
   const all: unknown[] = [];
   for await (const line of answer) all.push(line);
@@ -130,7 +130,7 @@ describe('the control socket', () => {
         yield [scan(made, 'x'.repeat(100_000))] satisfies Lot<unknown>;
     };
     const directory = await open(answer);
-    const all = await askLines(directory, rescan, {});
+    const all = await askDaemon(directory, rescan, {});
     const reader = all?.[Symbol.asyncIterator]();
     await reader?.next();
     let before = -1;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { checkConfig } from '../../src/config/load.js';
+import { queueLimits } from '../../src/daemon/open-queue.js';
 import { pathOf } from '../../src/daemon/parts.js';
-import { queueLimits } from '../../src/daemon/queue-limits.js';
 import { Shutdown } from '../../src/daemon/shutdown.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { FakeClock } from '../support/fake-clock.js';

@@ -39,6 +39,7 @@ export interface Merge extends Changes {
   readonly sameOnBoth: Changes;
 }
 
+/** The settings of the table, as the configuration has them (passed by `SyncRun.#merge`). */
 export interface MergeRules {
   /** Whether a row that is removed from the file is deleted in the peer. */
   readonly deletes: boolean;

@@ -37,7 +37,7 @@ export function Folders({ model }: Props) {
   const scan = async () => {
     const { scans } = await post<RescanAnswer>('/api/rescan');
     const files = scans.reduce((sum, scanned) => sum + scanned.files, 0);
-    return `Scanned ${counted(scans.length, 'folder')}: ${counted(files, 'file')} seen.`;
+    return `Scanned ${counted(scans.length, 'folder')}: ${counted(files, 'file')} listed.`;
   };
   const cells = ({ name, path, collection, items: counts, watch, massDeletion }: FolderReport) => {
     const total = COUNTED.reduce((sum, status) => sum + counts[status], 0);

@@ -1,5 +1,9 @@
 import type { Config } from '../config/config.js';
+import type { Clock } from '../lib/clock.js';
+import type { Logger } from '../lib/logger.js';
 import type { QueueLimits } from '../queue/options.js';
+import { RequestQueue } from '../queue/request-queue.js';
+import { classify } from '../uplink/deps.js';
 
 /** Concurrency of the lanes that the configuration does not set. */
 const DEFAULT_CONCURRENCY = 2;
@@ -12,6 +16,17 @@ const REQUESTS_PER_TASK = 3;
  * writes a table sends one request for each of a thousand rows.
  */
 const MIN_TIMEOUT_MS = 5 * 60_000;
+
+/** Opens the request queue to the configured peer. */
+export function openQueue(config: Config, clock: Clock, log: Logger): RequestQueue {
+  return new RequestQueue({
+    ...queueLimits(config),
+    classify,
+    clock,
+    log,
+    peerName: 'The peer',
+  });
+}
 
 /** Returns the limits of the request queue for a configuration. */
 export function queueLimits({ confirm, peer, push, mirror }: Config): QueueLimits {
