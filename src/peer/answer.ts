@@ -16,9 +16,9 @@ export interface AnswerHead {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   /**
-   * When the headers arrived, by the steady clock (`Clock.now`), in ms since the epoch. A wall clock
-   * that was set since the start leads that clock: see `wallAheadMs` before you compare it with
-   * `peerAt`.
+   * When the headers arrived, by the steady clock (`Clock.now`), in ms since the epoch. If the wall
+   * clock was set since the start, it leads that clock: see `wallAheadMs` before you compare this
+   * time with `peerAt`.
    */
   readonly at: number;
   /** The `Date` header, in ms since the epoch (whole seconds); undefined if there is none. */
