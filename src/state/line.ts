@@ -1,4 +1,4 @@
-import { ENCODINGS } from '../lib/file.js';
+import { ENCODINGS, type Encoding, type FileStat } from '../lib/file.js';
 import { encodePath } from '../lib/text.js';
 import { type Entry, type HistoryEntry, hasContent, type Sent } from './entry.js';
 import {
@@ -74,6 +74,34 @@ export function isSkippedUnsent(line: string): boolean {
  * within a string, where the quote is escaped.
  */
 const UNSENT_BEFORE_FAILURE = ',null,null,null,null,null,null,["';
+
+/**
+ * Returns the base of an item whose file has this stat, and the encoding of that file, without
+ * parsing the line, which takes 0.3 µs where parsing takes 3. Undefined unless the item is pending,
+ * accepted or confirmed, and the stat is the same.
+ */
+export function unchangedItem(
+  line: string,
+  stat: FileStat,
+): { readonly base: number; readonly encoding: Encoding | undefined } | undefined {
+  const key = statKey(stat);
+  if (!line.startsWith(key)) return undefined;
+  AFTER_STAT.lastIndex = key.length;
+  const found = AFTER_STAT.exec(line);
+  if (found === null) return undefined;
+  return { base: Number(found[1]), encoding: ENCODINGS[Number(found[2])] };
+}
+
+/** Returns the beginning of the line of a file with this stat. */
+function statKey({ size, mtimeMs, ctimeMs, ino }: FileStat): string {
+  return `[${size},${mtimeMs},${ctimeMs === mtimeMs ? '""' : ctimeMs},${ino},`;
+}
+
+/**
+ * The rest of a line up to the encoding: the status and the number of the base, `since`, the
+ * history, in which a text may hold brackets, and the hash.
+ */
+const AFTER_STAT = /"[pac](\d+)",[^,]+,\[(?:[^"\]]|"(?:[^"\\]|\\.)*")*\],"[^"]+",(\d)/y;
 
 function codeAt(line: string): number {
   let comma = -1;

@@ -29,6 +29,8 @@ interface Met {
 const WATCH_LIMITS = new Set(['ENOSPC', 'EMFILE', 'ENFILE', 'ENOMEM']);
 /** Number of directories that are listed at once, to keep the threads that list them busy. */
 const CONCURRENT_LISTINGS = 8;
+/** Number of names that are compared with what state knows, in a slice, if nothing is to be done. */
+const KNOWN_PER_SLICE = 200;
 
 /**
  * Looks at what is on disk in one folder and hands it to the reconciler. Full scans and looks that
@@ -239,17 +241,25 @@ class DirectoryComparison {
     if (compared === undefined) return [];
     const { listed, steps, toLookUp } = compared;
     await hashQueue.room();
-    const isUnlisted = (name: string) => !listed.has(name);
     const isUnlistedRecord = (name: string) => {
       if (listed.has(name)) return false;
       const entry = state.get(folder.name, joinPath(directory, name));
       return entry === undefined || !isMissing(entry);
     };
+    const unlisted: string[] = [];
+    const pace = new Pace(KNOWN_PER_SLICE);
+    for (const name of entries.names(folder.name, directory)) {
+      if (isUnlistedRecord(name)) unlisted.push(name);
+      if (pace.step()) await nextTurn();
+    }
+    for (const name of knownDirectories) {
+      if (!listed.has(name)) unlisted.push(name);
+      if (pace.step()) await nextTurn();
+    }
     return [
       ...steps,
-      ...(await this.#lookUp(step, toLookUp, () => true)),
-      ...(await this.#lookUp(step, entries.names(folder.name, directory), isUnlistedRecord)),
-      ...(await this.#lookUp(step, knownDirectories, isUnlisted)),
+      ...(await this.#lookUp(step, toLookUp)),
+      ...(await this.#lookUp(step, unlisted)),
     ];
   }
 
@@ -265,17 +275,21 @@ class DirectoryComparison {
     const toLookUp: string[] = [];
     const steps: Step[] = [];
     const pace = new Pace(ENTRIES_PER_SLICE);
+    const donePace = new Pace(KNOWN_PER_SLICE);
     for (const { kind, name, stat } of entriesOf(listing)) {
       const path = joinPath(directory, name);
       listed.add(name);
       // If a directory is known under the name of a file, what is known below it is gone.
       const isPlainFile = kind === 'file' && !knownDirectories.has(name);
-      if (isPlainFile && !this.reconciler.needsFreshStat(path, stat))
+      const isDone = isPlainFile && this.reconciler.isDone(path, stat);
+      if (isDone) {
+        // Nothing is left to do.
+      } else if (isPlainFile && !this.reconciler.needsFreshStat(path, stat))
         this.reconciler.file(path, guard.absolute(path), stat, foundBy);
       else if (kind === 'directory' && state.entries.line(folder.name, path) === undefined)
         steps.push(...(await this.lookup.directory(path, reached)));
       else toLookUp.push(name);
-      if (!pace.step()) continue;
+      if (!(isDone ? donePace : pace).step()) continue;
       scanHealth.progress();
       await nextTurn();
       await hashQueue.room();
@@ -301,12 +315,11 @@ class DirectoryComparison {
 
   async #lookUp(
     { path: directory, reached }: Step,
-    names: Iterable<string>,
-    isWanted: (name: string) => boolean,
+    names: readonly string[],
   ): Promise<readonly Step[]> {
     const steps: Step[] = [];
     for await (const slice of inSlices(names, ENTRIES_PER_SLICE)) {
-      const paths = slice.filter(isWanted).map((name) => joinPath(directory, name));
+      const paths = slice.map((name) => joinPath(directory, name));
       steps.push(...(await this.lookup.lookUp(paths, reached)));
     }
     return steps;
