@@ -117,6 +117,7 @@ const SLOTS = 12;
 export class RecentDurations {
   readonly #slotMs: number;
   readonly #slots = new Map<number, RecordableHistogram>();
+  #newest = Number.NEGATIVE_INFINITY;
   /**
    * The sum of all slots. Adding them up for each status would take 20 ms with a hundred
    * collections.
@@ -130,7 +131,7 @@ export class RecentDurations {
   /** @param endedAt in ms since the epoch; also long ago */
   add(ms: number, endedAt: number): void {
     const number = Math.floor(endedAt / this.#slotMs);
-    if (number <= Math.max(...this.#slots.keys()) - SLOTS) return;
+    if (number <= this.#newest - SLOTS) return;
     const slot = this.#slots.get(number) ?? newHistogram();
     this.#slots.set(number, slot);
     for (const histogram of [slot, this.#sum]) record(histogram, ms);
@@ -143,6 +144,8 @@ export class RecentDurations {
   }
 
   #dropOld(newest: number): void {
+    if (newest <= this.#newest) return;
+    this.#newest = newest;
     const old = [...this.#slots.keys()].filter((number) => number <= newest - SLOTS);
     if (old.length === 0) return;
     for (const number of old) this.#slots.delete(number);

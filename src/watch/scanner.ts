@@ -13,6 +13,7 @@ import {
   isAbsence,
   type Listing,
   type ListOrder,
+  listsName,
 } from './lister.js';
 import { ENTRIES_PER_SLICE, PathLookup, type Step } from './path-lookup.js';
 import type { FoundBy, Reconciler } from './reconciler.js';
@@ -111,12 +112,20 @@ export class Scanner {
   async #walk(steps: readonly Step[], enters = (_path: string) => true): Promise<Met> {
     const met = { files: 0, directories: 0 };
     const stack = [...steps];
-    while (stack.length > 0 && this.deps.guard.mayLook) {
-      const next = stack.splice(-CONCURRENT_LISTINGS);
-      for (const found of await Promise.all(next.map((step) => this.#visit(step, met))))
-        for (const step of found) if (enters(step.path)) stack.push(step);
+    const visits = new Set<Promise<void>>();
+    const visit = async (step: Step): Promise<void> => {
+      for (const found of await this.#visit(step, met)) if (enters(found.path)) stack.push(found);
+    };
+    for (;;) {
+      while (visits.size < CONCURRENT_LISTINGS && this.deps.guard.mayLook) {
+        const step = stack.pop();
+        if (step === undefined) break;
+        const one = visit(step).finally(() => visits.delete(one));
+        visits.add(one);
+      }
+      if (visits.size === 0) return met;
+      await Promise.race(visits);
     }
-    return met;
   }
 
   /** Lists one directory. @returns the directories in it that are to be listed next */
@@ -138,7 +147,9 @@ export class Scanner {
       return listing.directories
         .map((name) => ({ path: joinPath(path, name), reached }))
         .filter((below) => rules.closedEntered(below.path) === undefined);
-    await this.#readRules(path);
+    // A file of rules that appears after the listing causes an event.
+    if (listsName(listing, IGNORE_FILE) || rules.ignoreFiles.knows(path))
+      await this.#readRules(path);
     if (this.#hasUnknownRules(path)) return [];
     // The comparison deletes the digest again if it finds the directory to be open.
     digests.set(path, listing.digest);

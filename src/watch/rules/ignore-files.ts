@@ -98,6 +98,11 @@ export class IgnoreFiles {
     return this.#byDirectory.size < size;
   }
 
+  /** Whether a directory had a file when that was last read. */
+  knows(directory: string): boolean {
+    return this.#byDirectory.has(directory);
+  }
+
   /**
    * Returns what the deepest file that matches says of a path.
    *
