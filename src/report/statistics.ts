@@ -4,11 +4,12 @@ import type { Clock, Timer } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { Rate } from '../lib/rate.js';
+import { nextTurn, Pace } from '../lib/slices.js';
 import { numberText } from '../lib/text.js';
 import { durationText } from '../lib/units.js';
-import { type Entry, type Failure, type Item, isItem } from '../state/entry.js';
+import type { Entry, Failure, Item } from '../state/entry.js';
 import { beginningOf, isAcceptedWithoutPush } from '../state/history.js';
-import { sinceOf } from '../state/line.js';
+import { sinceOf, type Work, workOf } from '../state/line.js';
 import type { State } from '../state/state.js';
 
 /**
@@ -282,19 +283,24 @@ export class Statistics {
   async #recall(): Promise<void> {
     const { clock, state } = this.deps;
     const startedAt = clock.now();
-    const where = (line: string) =>
-      sinceOf(line) > Math.min(startedAt - DAY_MS, this.#lastConfirmedAt ?? 0);
-    for await (const slice of state.committed.entries.slices({ where })) {
-      for (const entry of slice) {
-        entry.history.forEach(({ at, status }, i) => {
-          if (status !== 'confirmed' || !isItem(entry)) return;
-          this.#lastConfirmedAt = Math.max(Math.min(at, startedAt), this.#lastConfirmedAt ?? 0);
-          const history = entry.history.slice(0, i + 1);
-          if (at > startedAt - DAY_MS && at <= startedAt)
-            this.#count(entry.collection, at - atRestSince({ history, since: at }), at);
-        });
-      }
+    const { entries } = state.committed;
+    const pace = new Pace();
+    for (const [, , , line] of entries.lines()) {
+      if (pace.step()) await nextTurn();
       if (this.#unsubscribe === undefined) return;
+      if (sinceOf(line) <= Math.min(startedAt - DAY_MS, this.#lastConfirmedAt ?? 0)) continue;
+      const work = workOf(line, entries.bases);
+      if (work !== undefined) this.#recallItem(work, startedAt);
+    }
+  }
+
+  #recallItem({ collection, history }: Work, startedAt: number): void {
+    for (const [i, { at, status }] of history.entries()) {
+      if (status !== 'confirmed') continue;
+      this.#lastConfirmedAt = Math.max(Math.min(at, startedAt), this.#lastConfirmedAt ?? 0);
+      if (at <= startedAt - DAY_MS || at > startedAt) continue;
+      const restSince = atRestSince({ history: history.slice(0, i + 1), since: at });
+      this.#count(collection, at - restSince, at);
     }
   }
 

@@ -95,6 +95,8 @@ export abstract class EntriesReader {
    * latest version.
    */
   async *slices(selection: Selection = {}): AsyncGenerator<Iterable<Entry>> {
+    const counts = this.counts(selection.folder);
+    if (selection.status?.every((status) => counts[status] === 0)) return;
     const lines = this.lines(selection.folder, selection.directory)[Symbol.iterator]();
     let hasMore = true;
     // A slice is read while it is consumed, so that each record is in its latest version.
