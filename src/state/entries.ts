@@ -95,6 +95,11 @@ export class Entries extends EntriesReader {
     return this.#directory(folder, directory)?.directories ?? [];
   }
 
+  /** Returns the number of directories of a folder that have records at any depth. */
+  directoryCount(folder: string): number {
+    return this.#folders.get(folder)?.directories.size ?? 0;
+  }
+
   async pathsDeletedUncommitted(): Promise<string[]> {
     return [];
   }
