@@ -152,6 +152,7 @@ export class CommittedEntries extends EntriesReader {
   }
 
   line(folder: string, path: string): string | undefined {
+    if (this.changes.size === 0) return this.inMemory.line(folder, path);
     const key = recordKey(folder, path);
     return this.changes.has(key) ? this.changes.onDisk(key) : this.inMemory.line(folder, path);
   }
@@ -176,6 +177,10 @@ export class CommittedEntries extends EntriesReader {
       const line = this.changes.has(key) ? this.changes.onDisk(key) : inMemory;
       if (line !== undefined) yield [name, line];
     }
+  }
+
+  names(folder: string, directory: string): Iterable<string> {
+    return this.inMemory.names(folder, directory);
   }
 
   knownDirectories(folder: string, directory: string): Iterable<string> {

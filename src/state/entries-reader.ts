@@ -46,6 +46,9 @@ export abstract class EntriesReader {
     directory: string,
   ): Iterable<readonly [name: string, line: string]>;
 
+  /** Returns the names of the files directly in `directory` that have records in memory. */
+  abstract names(folder: string, directory: string): Iterable<string>;
+
   /**
    * Returns the names of the directories directly in `directory` that have records in memory, at
    * any depth.

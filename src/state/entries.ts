@@ -81,7 +81,6 @@ export class Entries extends EntriesReader {
     return before;
   }
 
-  /** Returns the names of the files directly in `directory` that have records. */
   names(folder: string, directory: string): Iterable<string> {
     return this.#directory(folder, directory)?.lines.keys() ?? [];
   }
