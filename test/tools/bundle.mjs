@@ -34,6 +34,7 @@ const { output } = await build({
     alias: {
       // The help uses this package. All copies are replaced by the version that is fast with ASCII.
       'string-width': join(root, 'node_modules/string-width'),
+      undici$: join(import.meta.dirname, 'undici-parts.mjs'),
       // Fastify loads these on demand, and no server here needs them: no route has a schema. Even
       // code that never runs takes memory, as long as it is in the file of code that does.
       '@fastify/ajv-compiler': false,
