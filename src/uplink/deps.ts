@@ -180,8 +180,8 @@ export class Background {
   }
 
   /**
-   * Waits for `ms`, or for less: see above. An AbortSignal each time would take 4 % of the time of a
-   * first sync.
+   * Waits for `ms`, or for less: see above. An AbortSignal each time would take 4 % of the time of
+   * a first sync.
    */
   async wait(ms: number): Promise<void> {
     // A loop that is notified by its own step gives way to others.
