@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { FSWatcher } from 'chokidar';
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import type { FolderConfig } from '../../src/config/config.js';
 import { HashQueue } from '../../src/content/hash-queue.js';
 import { systemClock } from '../../src/lib/clock.js';
 import type { Encoding } from '../../src/lib/file.js';
@@ -254,6 +255,39 @@ describe('a scan', () => {
     refused = undefined;
     await inbox.rescan();
     expect(inbox.state.counts()).toMatchObject({ pending: 20, skipped: 0 });
+  });
+
+  const rule = { match: 'f1', collection: 'other' };
+  it.each<[string, Partial<FolderConfig>, object | undefined]>([
+    ['collection', { collection: 'other' }, { status: 'pending', collection: 'other' }],
+    ['URL', { url: 'https://b.example/' }, { url: 'https://b.example/a/d0/f1' }],
+    ['collection of a rule', { rules: [rule] }, { status: 'pending', collection: 'other' }],
+    ['list of ignored files', { ignore: ['f1'] }, undefined],
+    ['list of included files', { include: ['f0'] }, undefined],
+    ['size limit', { maxFileSize: 1 }, { status: 'skipped' }],
+  ])('at a start takes up that only the %s changed', async (_, folder, expected) => {
+    const { inbox } = await scanned(new Inbox({ 'a/d0/f1': 'some text' }));
+    await inbox.start({ hints: false, folder });
+    if (expected === undefined) expect(inbox.get('a/d0/f1')).toBeUndefined();
+    else expect(inbox.get('a/d0/f1')).toMatchObject(expected);
+  });
+
+  it('at a start takes up a file of rules that came meanwhile', async () => {
+    const { inbox } = await scanned(new Inbox(TREE));
+    await inbox.watcher.stop();
+    utimesSync(inbox.write('a/.peersyncignore', 'f1\nd2/\n'), 1, 1);
+    await inbox.start({ hints: false });
+    expect(inbox.get('a/d0/f1')).toBeUndefined();
+    inbox.expect({ 'a/d0/f0': 'pending' });
+  });
+
+  it('takes what a file of rules excluded, once that file has been absent for settle', async () => {
+    const inbox = new Inbox({ 'a/.peersyncignore': 'f1\n', 'a/b/f1': 'some text' });
+    await inbox.start({ hints: false });
+    inbox.expect({ 'a/b/f1': undefined });
+    inbox.remove('a/.peersyncignore');
+    await inbox.rescan();
+    await inbox.becomes({ 'a/b/f1': 'pending' });
   });
 
   it('applies changed rules to directories that did not change', async () => {
