@@ -68,7 +68,7 @@ async function snapshotLines(path: string): Promise<string[]> {
     .split(/(?<=\n)/);
 }
 
-/** Makes each line of a snapshot a block of its own, and damages those of lines with these texts. */
+/** Makes each line of a snapshot a block, and damages the blocks of lines with these texts. */
 async function damageBlocks(path: string, texts: readonly string[]): Promise<void> {
   const blocks = (await snapshotLines(path)).map((line) => {
     const block = blockOf(Buffer.from(line));
@@ -118,7 +118,9 @@ describe('a damaged state', () => {
     const { dir, records, snapshot } = await stateOfThreeGenerations();
     const sound = readFileSync(snapshot);
     const lines = await snapshotLines(snapshot);
-    const cut = Array.from({ length: 10 }, (_, i) => sound.subarray(0, (sound.length * i) / 10));
+    const cut: Buffer[] = Array.from({ length: 10 }, (_, i) =>
+      sound.subarray(0, (sound.length * i) / 10),
+    );
     for (let kept = 0; kept < lines.length; kept += 4)
       cut.push(blockOf(joined(lines.slice(0, kept))));
     for (const bytes of cut) {
