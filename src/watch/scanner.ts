@@ -30,7 +30,7 @@ interface Met {
 const WATCH_LIMITS = new Set(['ENOSPC', 'EMFILE', 'ENFILE', 'ENOMEM']);
 /** Number of directories that are listed at once, to keep the threads that list them busy. */
 const CONCURRENT_LISTINGS = 8;
-/** Number of names in a slice that are compared with what state knows, if nothing is to be done. */
+/** Names that are compared with what state knows in a slice, if nothing is to be done for them. */
 const KNOWN_PER_SLICE = 200;
 
 /**

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import {
   chmodSync,
   closeSync,
+  createReadStream,
   existsSync,
   mkdirSync,
   openSync,
@@ -14,6 +15,7 @@ import {
 import { join, resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
+import { decompressed } from '../../src/state/compression.js';
 import type { Probed, ProbeQuestion } from './loop-probe.js';
 
 const CLI = resolve(import.meta.dirname, '../../../dist/cli.js');
@@ -207,16 +209,23 @@ export class ScaleDaemon {
     return (Number(kib) * 1_024) / 1e6;
   }
 
-  /** The size of the state on disk, in MB: of the newest snapshot, and of all files. */
-  stateMb(): { readonly snapshot: number; readonly all: number } {
-    const sizeMb = (file: string) =>
-      (statSync(join(this.stateDir, file), { throwIfNoEntry: false })?.size ?? 0) / 1e6;
-    const files = readdirSync(this.stateDir);
+  /** The size of all files of the state, in MB. */
+  stateMb(): number {
+    const sizeOf = (file: string) =>
+      statSync(join(this.stateDir, file), { throwIfNoEntry: false })?.size ?? 0;
+    return readdirSync(this.stateDir).reduce((sum, file) => sum + sizeOf(file), 0) / 1e6;
+  }
+
+  /** The size of the lines of the newest snapshot, before compression, in MB. */
+  async snapshotMb(): Promise<number> {
     const generation = (file: string) => Number(file.slice(file.indexOf('-') + 1));
-    const [newest = ''] = files
+    const [newest = ''] = readdirSync(this.stateDir)
       .filter((file) => /^snapshot-\d+$/.test(file))
       .sort((a, b) => generation(b) - generation(a));
-    return { snapshot: sizeMb(newest), all: files.reduce((sum, file) => sum + sizeMb(file), 0) };
+    let bytes = 0;
+    for await (const lines of decompressed(createReadStream(join(this.stateDir, newest))))
+      bytes += lines.length;
+    return bytes / 1e6;
   }
 
   /** The number of times that the kernel woke a thread of the process. */

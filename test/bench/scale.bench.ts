@@ -98,7 +98,7 @@ class ScaleBench {
         daemon.memoryMb('VmRSS'),
         this.#restMb,
       );
-      this.#disk('after the first sync', daemon.stateMb().all, daemon);
+      await this.#disk('after the first sync', daemon.stateMb(), daemon);
     });
     await this.#step('stopping', () => daemon.stop());
     await this.#step('starting with everything', async () => {
@@ -166,7 +166,7 @@ class ScaleBench {
     let mostMb = 0;
     try {
       await lookedUp(peer, this.#files, limitMs, () => {
-        mostMb = Math.max(mostMb, daemon.stateMb().all);
+        mostMb = Math.max(mostMb, daemon.stateMb());
       });
       await daemon.confirmed(this.#files, 120_000);
     } finally {
@@ -183,7 +183,7 @@ class ScaleBench {
       this.#rate(what, rate, items / (bare.ms / 1_000));
       const memoryMb = daemon.memoryMb('VmHWM');
       this.#memory('most memory during the first sync (RSS)', memoryMb, this.#restMb + 150);
-      this.#disk('most during the first sync', mostMb, daemon);
+      await this.#disk('most during the first sync', mostMb, daemon);
       this.#blocks('first sync, snapshots included', probed);
     }
   }
@@ -266,9 +266,9 @@ class ScaleBench {
     }
   }
 
-  /** All files of the state beside the newest snapshot. */
-  #disk(when: string, allMb: number, daemon: ScaleDaemon): void {
-    const disk = row(`state on disk, ${when}`, allMb, daemon.stateMb().snapshot, 'MB');
+  /** All files of the state beside the lines of one snapshot. */
+  async #disk(when: string, allMb: number, daemon: ScaleDaemon): Promise<void> {
+    const disk = row(`state on disk, ${when}`, allMb, await daemon.snapshotMb(), 'MB');
     this.#rows.push(promised(disk, 'at most 2.2 of a snapshot', disk.ratio <= 2.2));
   }
 
