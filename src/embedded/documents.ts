@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import { type NormalUrl, pathText, readContent, urlHash } from './content.js';
-import { bytes, type Database, int, type Row, text } from './database.js';
+import { bytes, type Database, int, text } from './database.js';
+import type { Row } from './driver.js';
 import { countWords, indexable, PREFIX_MARK, prefixes } from './words.js';
 
 /** An indexed document. Times are in ms since the epoch. */

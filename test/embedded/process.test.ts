@@ -19,9 +19,9 @@ import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
 import sqlite from 'node-sqlite3-wasm';
 import { describe, expect, it } from 'vitest';
-import type { EmbeddedPeer } from '../../src/embedded/embedded-peer.js';
+import type { EmbeddedPeer, EmbeddedPeerOptions } from '../../src/embedded/embedded-peer.js';
 import type { PeersyncError } from '../../src/lib/errors.js';
-import { type Logger, silentLogger } from '../../src/lib/logger.js';
+import { silentLogger } from '../../src/lib/logger.js';
 import { PeerClient } from '../../src/peer/client.js';
 import { afterwards } from '../support/afterwards.js';
 import { temporaryDirectory } from '../support/temp.js';
@@ -31,6 +31,7 @@ import {
   basic,
   builtPeer,
   builtStart,
+  driver,
   FORM,
   type Peer,
   peerdoc,
@@ -41,9 +42,9 @@ import {
 
 async function start(
   dir: string,
-  { log = silentLogger, port = 0 }: { log?: Logger; port?: number } = {},
+  { log = silentLogger, port = 0, ...options }: Partial<EmbeddedPeerOptions> = {},
 ): Promise<EmbeddedPeer> {
-  const peer = await (await builtStart())({ dir, port, log });
+  const peer = await (await builtStart())({ dir, port, log, driver: driver.name, ...options });
   afterwards('test', () => peer.close());
   return peer;
 }
@@ -52,13 +53,13 @@ const RUNNER = `
   const { startEmbeddedPeer } = await import(process.argv[1]);
   const silent = () => {};
   const log = { debug: silent, info: silent, warn: silent, error: (f, m) => console.error(m) };
-  const peer = await startEmbeddedPeer({ dir: process.argv[2], port: 0, log });
+  const peer = await startEmbeddedPeer({ dir: process.argv[2], port: 0, log, driver: process.argv[3] });
   console.log(JSON.stringify({ url: peer.url, credentials: peer.credentials }));
 `;
 
 /** A peer in a process of its own. */
 async function spawnPeer(dir: string) {
-  const args = ['--input-type=module', '-e', RUNNER, builtPeer, dir];
+  const args = ['--input-type=module', '-e', RUNNER, builtPeer, dir, driver.name];
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
   afterwards('test', () => void child.kill('SIGKILL'));
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
