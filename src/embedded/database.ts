@@ -131,7 +131,9 @@ export class Database {
     } catch (error) {
       this.#connection.close();
       if (error instanceof EmbeddedError) throw error;
-      if (isDiskFailure(error) || isLocked(error)) throw directoryUnwritable(dir, error);
+      if (isDiskFailure(error)) throw directoryUnwritable(dir, error);
+      if (isLocked(error))
+        throw directoryUnwritable(dir, new Error('another program has peer.sqlite open'));
       const why = messageOf(error);
       const values = { path: this.path, why };
       const context = { cause: error, details: { path: this.path } };

@@ -1,7 +1,7 @@
 import type { Database as WasmDatabase, Statement as WasmStatement } from 'node-sqlite3-wasm';
 import { messageOf } from '../lib/errors.js';
 
-/** A value of a column, and of a parameter. A text ends at NUL. */
+/** A value of a column or a parameter. A text ends at NUL, and half a surrogate pair is U+FFFD. */
 export type Value = number | string | Uint8Array | null;
 
 export type Row = Readonly<Record<string, Value>>;
@@ -174,11 +174,16 @@ function openWasm(connection: WasmDatabase): Connection {
 
 function preparedByWasm(statement: WasmStatement): Statement {
   return {
-    all: (values) => statement.all([...values]) as Row[],
-    iterate: (values) => statement.iterate([...values]) as Iterable<Row>,
-    run: (values) => Number(statement.run([...values]).lastInsertRowid),
+    all: (values) => statement.all(values.map(boundByWasm)) as Row[],
+    iterate: (values) => statement.iterate(values.map(boundByWasm)) as Iterable<Row>,
+    run: (values) => Number(statement.run(values.map(boundByWasm)).lastInsertRowid),
     finalize: () => finalizeQuietly(statement),
   };
+}
+
+/** Returns a parameter for `node-sqlite3-wasm`, which stores half a surrogate pair as it is. */
+function boundByWasm(value: Value): Value {
+  return typeof value === 'string' ? value.toWellFormed() : value;
 }
 
 /** Finalizes a statement. If it failed, SQLite reports its error once more, which is ignored. */
