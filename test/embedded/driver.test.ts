@@ -22,6 +22,8 @@ const DRIVERS: readonly Driver[] = [nodeDriver(), await wasmDriver()].filter(
 );
 const driverModule = new URL('../../.build/embedded/driver.js', import.meta.url).href;
 
+const NODE_MAJOR = Number(process.versions.node.split('.')[0]);
+
 /** Every pair of drivers of this Node, in both directions. */
 const PAIRS = DRIVERS.flatMap((first) =>
   DRIVERS.filter((second) => second !== first).map((second) => ({ first, second })),
@@ -37,6 +39,10 @@ describe('the driver', () => {
     expect((await fastestDriver()).name).toBe(fastest?.name);
     if (nodeDriver() === undefined)
       await expect(driverNamed('node:sqlite')).rejects.toThrow('has no node:sqlite with FTS5');
+  });
+
+  it.runIf(NODE_MAJOR >= 24)('is node:sqlite in the builds of Node 24 and later', async () => {
+    expect((await fastestDriver()).name).toBe('node:sqlite');
   });
 
   it('loads without a warning', () => {
