@@ -21,9 +21,10 @@ interface HousekeepingDeps extends Pick<WatchDeps, 'state' | 'clock' | 'log'> {
  * Removes obsolete records from the state, so that it does not grow for ever.
  *
  * `configure` is called at the start and after each change of the configuration. It *retires* the
- * folders that left the configuration: their files become `gone`. It also removes the records of
- * files that have been `gone` for longer than `state.keepGone`, and repeats that every day. `stop`
- * ends both; the next run does the rest.
+ * folders that left the configuration: their files become `gone`, and the peer keeps their
+ * documents until a person decides (`api/forget.ts`). It also removes the records of files that
+ * have been `gone` for longer than `state.keepGone`, and repeats that every day. `stop` ends both;
+ * the next run does the rest.
  */
 export class Housekeeping {
   #config: HousekeepingConfig | undefined;

@@ -6,7 +6,8 @@ import { directoryUnwritable, EmbeddedError } from './errors.js';
 
 /**
  * The format of the database, in SQLite's `user_version`. There are no migrations: a change of
- * SCHEMA takes the next number, and a database of another format is refused.
+ * SCHEMA, or of what a table holds, takes the next number, and a database of another format is
+ * refused.
  */
 export const FORMAT = 5;
 

@@ -122,7 +122,10 @@ export interface HistoryEntry {
  * immutable.
  */
 interface Core extends ItemKey {
-  /** When the current status began, or the work on this version in it, in ms since the epoch. */
+  /**
+   * When the current status began, in ms since the epoch: of a confirmed item, when it was
+   * confirmed. A pending item keeps the time when the work on its version began.
+   */
   readonly since: number;
   /** The latest changes of status, oldest first. The last one is the current status. */
   readonly history: readonly HistoryEntry[];
@@ -130,7 +133,10 @@ interface Core extends ItemKey {
 
 interface ItemCore extends Core, Destination {
   readonly sent?: Sent;
-  /** Number of failed pushes and unconfirmed acceptances of this version. */
+  /**
+   * Number of spent attempts of this version: pushes that failed through its fault, and acceptances
+   * that were not confirmed. A push that is only postponed spends none (see FailureAttribution).
+   */
   readonly attempts: number;
   readonly failure?: Failure;
 }
@@ -138,7 +144,10 @@ interface ItemCore extends Core, Destination {
 export interface PendingItem extends ItemCore {
   readonly status: 'pending';
   readonly version: Version;
-  /** Earliest time of the next push, in ms since the epoch. */
+  /**
+   * Earliest time of the next push, in ms since the epoch. It is a backoff: a time further away
+   * than any failure causes counts as over (see `delayLeftMs`).
+   */
   readonly notBefore: number;
   /** A push of this version was sent (at `at`) and no answer to it has been recorded. */
   readonly inFlight?: Sent;
@@ -167,7 +176,7 @@ export interface GoneItem extends ItemCore {
 export interface RemovingItem extends ItemCore {
   readonly status: 'removing';
   readonly version: Version | FileStat;
-  /** Earliest time of the next removal request, in ms since the epoch. */
+  /** Earliest time of the next removal request, in ms since the epoch: a backoff, as above. */
   readonly notBefore: number;
   /** When the removal was requested, in ms since the epoch. Unset once the attempt has failed. */
   readonly requestedAt?: number;

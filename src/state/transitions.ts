@@ -129,8 +129,8 @@ export function leaving(item: PendingItem, sent: Sent): PendingItem {
 }
 
 /**
- * Called when the push certainly did not reach the peer, or the peer certainly refused it. The item
- * is no longer in flight.
+ * Called when a push failed and spends no attempt, and the peer certainly did not take the item.
+ * The item is no longer in flight.
  */
 export function returned(item: PendingItem, notBefore: number, failure?: Failure): PendingItem {
   const { inFlight: _, failure: _before, ...rest } = item;
@@ -193,8 +193,8 @@ export function pushAgainUnseen(item: AcceptedItem, why: string, now: number): P
 }
 
 /**
- * Called when an attempt failed: a push was refused, or a confirmation did not come. The item is
- * pushed again from `notBefore` on.
+ * Called when an attempt is spent: a push failed through the item's fault, or a confirmation did
+ * not come. The item is pushed again from `notBefore` on.
  */
 export function failed(
   item: PendingItem | AcceptedItem,

@@ -37,7 +37,7 @@ export function dated(
 }
 
 /** The result for one item of a batch. */
-export type PushResult =
+export type ItemOutcome =
   /**
    * The peer accepted it. `at`: the start of the request by our clock; `peerAt`: the same by the
    * peer's clock, if its answer has a date.
@@ -57,7 +57,7 @@ export type PushResult =
   /** No answer came: the peer may have accepted it. */
   | { readonly kind: 'unanswered' };
 
-const RETURNED: PushResult = { kind: 'returned' };
+const RETURNED: ItemOutcome = { kind: 'returned' };
 
 /**
  * Sends one batch to the peer. If the request fails as a whole, the batch is split into halves,
@@ -74,12 +74,12 @@ export async function sendBatch(
   documents: readonly PreparedDocument[],
   dialect: Dialect,
   synchronous = false,
-): Promise<readonly PushResult[]> {
+): Promise<readonly ItemOutcome[]> {
   const send = (batch: readonly PreparedDocument[]) => request(deps, batch, dialect, synchronous);
   const settle = async (
     batch: readonly PreparedDocument[],
-    outcome: readonly PushResult[] | PeersyncError,
-  ): Promise<readonly PushResult[]> => {
+    outcome: readonly ItemOutcome[] | PeersyncError,
+  ): Promise<readonly ItemOutcome[]> => {
     if (!(outcome instanceof PeersyncError)) return outcome;
     if (batch.length === 1) return [{ kind: 'failed', failure: failureOf(outcome) }];
     const { code, message } = outcome;
@@ -104,7 +104,7 @@ async function request(
   documents: readonly PreparedDocument[],
   dialect: Dialect,
   synchronous: boolean,
-): Promise<readonly PushResult[] | PeersyncError> {
+): Promise<readonly ItemOutcome[] | PeersyncError> {
   const { commit } = settings.push;
   const items = documents.map(
     ({ item: { url, collection, version }, content: { text, type } }) => ({

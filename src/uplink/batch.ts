@@ -19,7 +19,7 @@ import {
   skipped,
 } from '../state/transitions.js';
 import { type Backlog, isDocument } from './backlog.js';
-import { dated, type PreparedDocument, type PushResult, sendBatch } from './batch-sender.js';
+import { dated, type ItemOutcome, type PreparedDocument, sendBatch } from './batch-sender.js';
 import type { Blame } from './blame.js';
 import { itemKeyText, stillPending, type UplinkDeps } from './deps.js';
 import { type Packed, packAll, withoutWords } from './documents.js';
@@ -313,7 +313,7 @@ export class BatchDelivery {
    * Stores a positive result in the state.
    * @returns the accepted item, if it is to be looked up
    */
-  #accept(document: PreparedDocument, result: PushResult | undefined): AcceptedItem | undefined {
+  #accept(document: PreparedDocument, result: ItemOutcome | undefined): AcceptedItem | undefined {
     if (result?.kind !== 'accepted') return undefined;
     const { clock, state } = this.#deps;
     const sent = dated(document, result.at, result.peerAt);
@@ -332,7 +332,7 @@ export class BatchDelivery {
    * Stores a negative result in the state.
    * @param before the number of successful pushes when this one began
    */
-  async #fail(item: PendingItem, result: PushResult, before: number): Promise<void> {
+  async #fail(item: PendingItem, result: ItemOutcome, before: number): Promise<void> {
     const { clock, state } = this.#deps;
     const { attribution, backlog, blame, reader } = this.#parts;
     const current = stillPending(backlog.current(item), item);

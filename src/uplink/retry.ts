@@ -91,7 +91,8 @@ export function backoffMs(
  * Returns how long an item has still to wait until its `notBefore`, in ms; 0 if it is due. It is
  * for backoff only: a longer delay than any failure causes comes from a wrong clock and counts as
  * over. A wait that a rule demands belongs in `watch`, before the item is pending or removing, or
- * in `Isolation` for items that the index lost.
+ * in `Isolation` for items that the index lost, or in `Housekeeping` for folders that left the
+ * configuration.
  */
 export function delayLeftMs(
   { push }: UplinkSettings,

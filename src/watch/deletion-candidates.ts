@@ -97,7 +97,8 @@ export class DeletionCandidates {
 
   /**
    * Whether there is no file at the path, or the same one that is kept out. A path that cannot be
-   * looked at proves nothing.
+   * looked at proves nothing, and neither does a link in a folder that follows links: its target
+   * may be back.
    */
   async isStillOut({ path, status, version }: Candidate): Promise<boolean> {
     const { folder, guard } = this.deps;

@@ -32,6 +32,7 @@ type Sight =
   | { readonly kind: 'unknown' };
 
 const FILE: Sight = { kind: 'file' };
+/** No file that is taken: also a followed link whose target is absent, which counts as removed. */
 const NOTHING: Sight = { kind: 'nothing' };
 const UNKNOWN: Sight = { kind: 'unknown' };
 
@@ -134,6 +135,7 @@ export class PathLookup {
       this.reconciler.file(path, file, stat, read === 'always' ? 'request' : 'look');
       return FILE;
     }
+    // A link to a directory is not followed inside a linked directory: links may form a circle.
     const isSecondLink = reached === 'throughLink' && target !== undefined;
     if (kind !== 'directory' || isSecondLink) return NOTHING;
     const reachedNow = target === undefined ? reached : 'throughLink';

@@ -30,8 +30,17 @@ const { output } = await build({
   logLevel: 'warn',
   // This package loads its WebAssembly from its own directory.
   external: ['node-sqlite3-wasm'],
-  // The help uses this package. All copies are replaced by the version that is fast with ASCII.
-  resolve: { alias: { 'string-width': join(root, 'node_modules/string-width') } },
+  resolve: {
+    alias: {
+      // The help uses this package. All copies are replaced by the version that is fast with ASCII.
+      'string-width': join(root, 'node_modules/string-width'),
+      undici$: join(import.meta.dirname, 'undici-parts.mjs'),
+      // Fastify loads these on demand, and no server here needs them: no route has a schema. Even
+      // code that never runs takes memory, as long as it is in the file of code that does.
+      '@fastify/ajv-compiler': false,
+      '@fastify/fast-json-stringify-compiler': false,
+    },
+  },
   output: {
     dir: dist,
     entryFileNames: '[name].js',
@@ -93,8 +102,9 @@ function copyTypes(name) {
 
 /** Returns the name, version and licence of each package that the bundle contains code of. */
 function licenses(paths) {
+  // The path of a module that was replaced by nothing does not begin with a slash.
   const homes = new Set(
-    paths.map((path) => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0]),
+    paths.map((path) => /^\/.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0]),
   );
   homes.delete(undefined);
   const texts = [...homes].map((home) => {
