@@ -262,7 +262,7 @@ export class DocumentStore {
 
 /**
  * Deflates a part of a text. Node would give each part a buffer of 16 kB. With one that fits, 2 kB
- * take 37 µs instead of 61 µs.
+ * take 34 µs instead of 61 µs on Node 24.
  */
 function deflated(part: Buffer): Buffer {
   return deflateRawSync(part, { level: 1, chunkSize: part.length + 64 });
