@@ -5,7 +5,7 @@ import { messageOf, PeersyncError, systemCode } from '../lib/errors.js';
 import { ForeignSocket, openOwnSocketPath } from '../lib/socket.js';
 import { durationText } from '../lib/units.js';
 import { CONTROL_DIRECTORY, CONTROL_SOCKET, errorAnswer, NDJSON } from './protocol.js';
-import { hasShape, type Need, type OneLineRequest, type Request } from './request.js';
+import { hasShape, haveShape, type Need, type OneLineRequest, type Request } from './request.js';
 
 const PATIENCE_MS = 60_000;
 
@@ -46,14 +46,28 @@ export async function askDaemon<Input, Line>(
   question: NoInfer<Input>,
   options: AskOptions = {},
 ): Promise<AsyncIterable<Line> | undefined> {
-  const pieces = await askText(stateDirectory, request, question, options);
-  return pieces && checkedLines(request, pieces);
+  const lots = await askLots(stateDirectory, request, question, options);
+  return lots && linesOf(lots);
 }
 
-/**
- * The same as text, which is not checked: pieces of whole lines, each line with its end. A million
- * lines are passed on faster so.
- */
+/** Lines that arrived together, and their text. Each line in it has its end. */
+export interface CheckedLot<Line> {
+  readonly text: string;
+  readonly lines: readonly Line[];
+}
+
+/** The same in lots. A million lines are passed on faster so. */
+export async function askLots<Input, Line>(
+  stateDirectory: string,
+  request: Request<Need, Input, Line>,
+  question: NoInfer<Input>,
+  options: AskOptions = {},
+): Promise<AsyncIterable<CheckedLot<Line>> | undefined> {
+  const pieces = await askText(stateDirectory, request, question, options);
+  return pieces && checkedLots(request, pieces);
+}
+
+/** The same as text, which is not checked: pieces of whole lines, each line with its end. */
 export async function askText<Input>(
   stateDirectory: string,
   { path }: Request<Need, Input, unknown>,
@@ -133,16 +147,20 @@ async function* readText(stream: IncomingMessage): AsyncGenerator<string> {
 }
 
 /** @throws PeersyncError CONTROL_FAILED if a line does not have the shape of the request */
-async function* checkedLines<Line>(
+async function* checkedLots<Line>(
   { line: shape, name }: Request<Need, unknown, Line>,
   pieces: AsyncIterable<string>,
-): AsyncGenerator<Line, void> {
-  for await (const lines of pieces)
-    for (const text of lines.trimEnd().split('\n')) {
-      const line = parsed(text);
-      if (!hasShape(shape, line)) throw unreadable(name, shape.safeParse(line).error);
-      yield line;
-    }
+): AsyncGenerator<CheckedLot<Line>, void> {
+  for await (const text of pieces) {
+    const lines = text.trimEnd().split('\n').map(parsed);
+    if (!haveShape(shape, lines))
+      throw unreadable(name, lines.map((line) => shape.safeParse(line).error).find(Boolean));
+    yield { text, lines };
+  }
+}
+
+async function* linesOf<Line>(lots: AsyncIterable<CheckedLot<Line>>): AsyncGenerator<Line, void> {
+  for await (const { lines } of lots) yield* lines;
 }
 
 /** Returns the value of a JSON text; undefined if the text is not JSON. */
@@ -155,7 +173,7 @@ function parsed(text: string): unknown {
 }
 
 /** The answer of the daemon does not have the shape of the request. */
-export function unreadable(request: string, cause?: unknown): PeersyncError {
+function unreadable(request: string, cause?: unknown): PeersyncError {
   return new PeersyncError({
     code: 'CONTROL_FAILED',
     message: `The daemon answered the request ${request} in a way that this version does not read.`,

@@ -113,12 +113,17 @@ async function* textOf(
   rest: AsyncIterator<Lot<unknown>>,
 ): AsyncGenerator<string, void> {
   try {
-    for (let next = first; next.done !== true; next = await rest.next()) yield linesOf(next.value);
+    for (let next = first; next.done !== true; next = await rest.next()) {
+      const text = linesOf(next.value);
+      if (text !== '') yield text;
+    }
   } finally {
     await rest.return?.();
   }
 }
 
 function linesOf(lot: Lot<unknown>): string {
-  return lot.map((line) => `${JSON.stringify(line)}\n`).join('');
+  let text = '';
+  for (const line of lot) text += `${JSON.stringify(line)}\n`;
+  return text;
 }

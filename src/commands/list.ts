@@ -1,4 +1,4 @@
-import { askText, unreadable } from '../api/client.js';
+import { askLots, type CheckedLot } from '../api/client.js';
 import { list } from '../api/list.js';
 import { define } from '../cli/command.js';
 import { configToName } from '../cli/global-options.js';
@@ -29,57 +29,38 @@ export const listCommand = define({
     const config = await configToAsk(options);
     const { folder, status } = options;
     const question = { folder, status };
-    const text =
-      (await askText(config.state.dir, list, question)) ??
-      asText(answerWithoutDaemon(options, list, question));
-    // A million lines are converted many at a time, which is much faster than one at a time.
-    const convert = options.json ? jsonLines : linesOf;
-    for await (const lines of text) process.stdout.write(convert(lines, configToName(options)));
+    const lots =
+      (await askLots(config.state.dir, list, question)) ??
+      lotsOf(answerWithoutDaemon(options, list, question));
+    // A million lines are converted and written many at a time.
+    const convert = options.json ? jsonLines : textLines;
+    for await (const lot of lots) process.stdout.write(convert(lot, configToName(options)));
     return EXIT.done;
   },
 });
 
+type ListLot = CheckedLot<ListedEntry>;
+
 /** Yields lots as a daemon would send them. */
-async function* asText(lots: AsyncIterable<readonly ListedEntry[]>): AsyncGenerator<string> {
-  for await (const lot of lots) yield lot.map((entry) => `${JSON.stringify(entry)}\n`).join('');
+async function* lotsOf(lots: AsyncIterable<Iterable<ListedEntry>>): AsyncGenerator<ListLot> {
+  for await (const lot of lots) {
+    const lines = [...lot];
+    yield { text: lines.map((line) => `${JSON.stringify(line)}\n`).join(''), lines };
+  }
 }
 
-/** Parses only text whose hints name a command, because there may be a million lines. */
-function jsonLines(lines: string, config: string | undefined): string {
-  if (!lines.includes('`peersync ')) return lines;
-  const entries = lines.trimEnd().split('\n');
-  return entries.map((line) => `${jsonWithConfig(JSON.parse(line), config)}\n`).join('');
+/** Only text whose hints name a command is changed. */
+function jsonLines({ text, lines }: ListLot, config: string | undefined): string {
+  if (!text.includes('`peersync ')) return text;
+  return lines.map((line) => `${jsonWithConfig(line, config)}\n`).join('');
 }
 
-function linesOf(lines: string, config: string | undefined): string {
+function textLines({ lines }: ListLot, config: string | undefined): string {
   const now = systemClock.now();
-  const shown = lines
-    .trimEnd()
-    .split('\n')
-    .map((line) => `${lineOf(listedEntry(line), now)}\n`);
-  return withConfig(shown.join(''), config);
+  return withConfig(lines.map((line) => `${lineOf(line, now)}\n`).join(''), config);
 }
 
-type ShownEntry = Pick<
-  ListedEntry,
-  'folder' | 'path' | 'status' | 'since' | 'message' | 'isOlderSearchable'
->;
-
-/** @throws PeersyncError CONTROL_FAILED if the text is not a line of `list` */
-function listedEntry(text: string): ShownEntry {
-  const entry: unknown = JSON.parse(text);
-  if (isShownEntry(entry)) return entry;
-  throw unreadable(list.name);
-}
-
-/** Checks only the fields that are shown: the schema takes too long for a million lines. */
-function isShownEntry(entry: unknown): entry is ShownEntry {
-  const { folder, path, status, since }: Partial<Record<keyof ShownEntry, unknown>> = Object(entry);
-  const texts = [folder, path, status];
-  return texts.every((text) => typeof text === 'string') && typeof since === 'number';
-}
-
-function lineOf(entry: ShownEntry, now: number): string {
+function lineOf(entry: ListedEntry, now: number): string {
   const line = `${entry.status.padEnd(11)}  ${timeText(entry.since, now)}  ${safe(`${entry.folder}/${entry.path}`)}`;
   const searchable = entry.isOlderSearchable ? ' An older version of it is still searchable.' : '';
   return entry.message === undefined

@@ -72,9 +72,9 @@ export class RequestQueue {
   readonly #lanes: Readonly<Record<Lane, LaneQueue>>;
   /** The same lanes in order of priority. */
   readonly #byPriority: readonly LaneQueue[];
-  /**
-   * Emits the name of a lane when its producer may continue, and `ended` when a request has ended.
-   */
+  /** Wakes the producers that wait for room, by lane. */
+  readonly #producers = eachLane(() => new Set<() => void>());
+  /** Emits `ended` when a request has ended. */
   readonly #events = new EventEmitter().setMaxListeners(0);
   /** Aborts the requests that have no controller of their own. */
   readonly #ending = new AbortController();
@@ -142,8 +142,25 @@ export class RequestQueue {
     while (!this.hasRoom(name)) {
       if (this.#isStopping) throw queueStopped();
       signal?.throwIfAborted();
-      await once(this.#events, name, { signal }).catch(() => {});
+      await this.#roomMayBe(name, signal);
     }
+  }
+
+  /**
+   * Resolves when a lane may have room, the queue stops or the signal aborts. `once` of node:events
+   * costs three times as much, for every request.
+   */
+  #roomMayBe(name: Lane, signal: AbortSignal | undefined): Promise<void> {
+    return new Promise((resolve) => {
+      const producers = this.#producers[name];
+      const end = () => {
+        producers.delete(end);
+        signal?.removeEventListener('abort', end);
+        resolve();
+      };
+      producers.add(end);
+      signal?.addEventListener('abort', end);
+    });
   }
 
   /** Whether `ready` would resolve now. */
@@ -231,7 +248,7 @@ export class RequestQueue {
       queue.clear();
       for (const { reject } of waiting) reject(reason);
       waiting.clear();
-      this.#events.emit(name);
+      this.#wakeProducers(name);
     }
     const running = () => this.#byPriority.flatMap((lane) => [...lane.running]);
     const abort = () => {
@@ -297,6 +314,10 @@ export class RequestQueue {
     this.#events.emit('ended');
   }
 
+  #wakeProducers(name: Lane): void {
+    for (const wake of [...this.#producers[name]]) wake();
+  }
+
   /** Whether neither the circuit nor a pause holds this lane back. */
   #admits(lane: Lane, now: number): boolean {
     if (lane === 'interactive') return true;
@@ -328,20 +349,27 @@ export class RequestQueue {
     }
     for (const lane of this.#byPriority) {
       const { name } = lane;
-      if (lane.room(now) > 0 && this.#events.listenerCount(name) > 0 && this.#admits(name, now))
-        this.#events.emit(name);
+      if (this.#producers[name].size > 0 && lane.room(now) > 0 && this.#admits(name, now))
+        this.#wakeProducers(name);
     }
     this.#timer?.cancel();
-    const rateLimited = this.#byPriority.filter((lane) => this.#waitsForRate(lane, now));
-    const wakeTimes = [
-      this.#breaker.probeAt,
-      until,
-      ...rateLimited.map(({ rate }) => rate.nextAt),
-    ].filter((time) => time > now && time < Number.POSITIVE_INFINITY);
-    if (wakeTimes.length > 0) {
-      // Rounded up: timers take whole milliseconds, and one that fires too early does nothing.
-      const ms = Math.ceil(Math.min(...wakeTimes, now + MAX_TIMER_MS) - now);
-      this.#timer = clock.after(ms, () => this.#update());
-    }
+    const wakeAt = this.#wakeAt(now, until);
+    if (wakeAt === Number.POSITIVE_INFINITY) return;
+    // Rounded up: timers take whole milliseconds, and one that fires too early does nothing.
+    const ms = Math.ceil(Math.min(wakeAt, now + MAX_TIMER_MS) - now);
+    this.#timer = clock.after(ms, () => this.#update());
+  }
+
+  /** Returns the next time at which a request may start without another event. */
+  #wakeAt(now: number, pausedUntil: number): number {
+    let wakeAt = Number.POSITIVE_INFINITY;
+    const consider = (time: number) => {
+      if (time > now && time < wakeAt) wakeAt = time;
+    };
+    consider(this.#breaker.probeAt);
+    consider(pausedUntil);
+    for (const lane of this.#byPriority)
+      if (this.#waitsForRate(lane, now)) consider(lane.rate.nextAt);
+    return wakeAt;
   }
 }

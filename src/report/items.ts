@@ -71,13 +71,19 @@ function listed(entry: Entry): ListedEntry {
   };
 }
 
-/** Yields the lines of `list` by folder and path, in lots. Other work proceeds between two lots. */
+/**
+ * Yields the lines of `list` by folder and path, in lots. Other work proceeds between two lots.
+ * Consume each lot before you ask for the next.
+ */
 export async function* listEntries(
   state: StateView,
   { folder, status }: ListFilter,
-): AsyncGenerator<readonly ListedEntry[]> {
-  for await (const slice of sortedEntries(state.entries, { folder, status }))
-    yield slice.map(listed);
+): AsyncGenerator<Iterable<ListedEntry>> {
+  for await (const slice of sortedEntries(state.entries, { folder, status })) yield lotOf(slice);
+}
+
+function* lotOf(entries: Iterable<Entry>): Iterable<ListedEntry> {
+  for (const entry of entries) yield listed(entry);
 }
 
 /** A line of `list` with the absolute path. */

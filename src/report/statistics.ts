@@ -4,11 +4,12 @@ import type { Clock, Timer } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { Rate } from '../lib/rate.js';
+import { nextTurn, Pace } from '../lib/slices.js';
 import { numberText } from '../lib/text.js';
 import { durationText } from '../lib/units.js';
-import { type Entry, type Failure, type Item, isItem } from '../state/entry.js';
+import type { Entry, Failure, Item } from '../state/entry.js';
 import { beginningOf, isAcceptedWithoutPush } from '../state/history.js';
-import { sinceOf } from '../state/line.js';
+import { sinceOf, type Work, workOf } from '../state/line.js';
 import type { State } from '../state/state.js';
 
 /**
@@ -117,6 +118,7 @@ const SLOTS = 12;
 export class RecentDurations {
   readonly #slotMs: number;
   readonly #slots = new Map<number, RecordableHistogram>();
+  #newest = Number.NEGATIVE_INFINITY;
   /**
    * The sum of all slots. Adding them up for each status would take 20 ms with a hundred
    * collections.
@@ -130,7 +132,7 @@ export class RecentDurations {
   /** @param endedAt in ms since the epoch; also long ago */
   add(ms: number, endedAt: number): void {
     const number = Math.floor(endedAt / this.#slotMs);
-    if (number <= Math.max(...this.#slots.keys()) - SLOTS) return;
+    if (number <= this.#newest - SLOTS) return;
     const slot = this.#slots.get(number) ?? newHistogram();
     this.#slots.set(number, slot);
     for (const histogram of [slot, this.#sum]) record(histogram, ms);
@@ -143,6 +145,8 @@ export class RecentDurations {
   }
 
   #dropOld(newest: number): void {
+    if (newest <= this.#newest) return;
+    this.#newest = newest;
     const old = [...this.#slots.keys()].filter((number) => number <= newest - SLOTS);
     if (old.length === 0) return;
     for (const number of old) this.#slots.delete(number);
@@ -279,19 +283,24 @@ export class Statistics {
   async #recall(): Promise<void> {
     const { clock, state } = this.deps;
     const startedAt = clock.now();
-    const where = (line: string) =>
-      sinceOf(line) > Math.min(startedAt - DAY_MS, this.#lastConfirmedAt ?? 0);
-    for await (const slice of state.committed.entries.slices({ where })) {
-      for (const entry of slice) {
-        entry.history.forEach(({ at, status }, i) => {
-          if (status !== 'confirmed' || !isItem(entry)) return;
-          this.#lastConfirmedAt = Math.max(Math.min(at, startedAt), this.#lastConfirmedAt ?? 0);
-          const history = entry.history.slice(0, i + 1);
-          if (at > startedAt - DAY_MS && at <= startedAt)
-            this.#count(entry.collection, at - atRestSince({ history, since: at }), at);
-        });
-      }
+    const { entries } = state.committed;
+    const pace = new Pace();
+    for (const [, , , line] of entries.lines()) {
+      if (pace.step()) await nextTurn();
       if (this.#unsubscribe === undefined) return;
+      if (sinceOf(line) <= Math.min(startedAt - DAY_MS, this.#lastConfirmedAt ?? 0)) continue;
+      const work = workOf(line, entries.bases);
+      if (work !== undefined) this.#recallItem(work, startedAt);
+    }
+  }
+
+  #recallItem({ collection, history }: Work, startedAt: number): void {
+    for (const [i, { at, status }] of history.entries()) {
+      if (status !== 'confirmed') continue;
+      this.#lastConfirmedAt = Math.max(Math.min(at, startedAt), this.#lastConfirmedAt ?? 0);
+      if (at <= startedAt - DAY_MS || at > startedAt) continue;
+      const restSince = atRestSince({ history: history.slice(0, i + 1), since: at });
+      this.#count(collection, at - restSince, at);
     }
   }
 

@@ -3,9 +3,12 @@ import { nextTurn, Pace, SLICE_ITEMS } from '../lib/slices.js';
 import type { Entries } from './entries.js';
 import { type Counts, EntriesReader, type PlacedLine, zeroCounts } from './entries-reader.js';
 import { type Entry, type ItemKey, recordKey } from './entry.js';
-import { decode, statusOf, type UrlBases } from './line.js';
+import { baseOf, decode, sinceOf, statusOf, type UrlBases } from './line.js';
 
-/** Called for each change of a record that has reached the disk. Must not throw. */
+/**
+ * Called for each change of a record that has reached the disk, unless its status, the time of that
+ * and its destination are as before. Must not throw.
+ */
 export type CommitListener = (after: Entry | undefined, before: Entry | undefined) => void;
 
 /**
@@ -144,7 +147,7 @@ export class CommittedEntries extends EntriesReader {
     if (path === undefined) return;
     const line = this.line(folder, path);
     this.#count(folder, lineBefore, line, -1);
-    if (this.#listeners.size === 0) return;
+    if (this.#listeners.size === 0 || isSameStage(lineBefore, line)) return;
     const before =
       lineBefore === undefined ? undefined : decode(lineBefore, folder, path, this.bases);
     const after = line === undefined ? undefined : decode(line, folder, path, this.bases);
@@ -152,6 +155,7 @@ export class CommittedEntries extends EntriesReader {
   }
 
   line(folder: string, path: string): string | undefined {
+    if (this.changes.size === 0) return this.inMemory.line(folder, path);
     const key = recordKey(folder, path);
     return this.changes.has(key) ? this.changes.onDisk(key) : this.inMemory.line(folder, path);
   }
@@ -176,6 +180,10 @@ export class CommittedEntries extends EntriesReader {
       const line = this.changes.has(key) ? this.changes.onDisk(key) : inMemory;
       if (line !== undefined) yield [name, line];
     }
+  }
+
+  names(folder: string, directory: string): Iterable<string> {
+    return this.inMemory.names(folder, directory);
   }
 
   knownDirectories(folder: string, directory: string): Iterable<string> {
@@ -241,4 +249,14 @@ export class CommittedEntries extends EntriesReader {
     if (before !== undefined) ahead[statusOf(before)] -= by;
     if (after !== undefined) ahead[statusOf(after)] += by;
   }
+}
+
+/** Whether two lines have the same status, since the same time, and the same destination. */
+function isSameStage(before: string | undefined, after: string | undefined): boolean {
+  if (before === undefined || after === undefined) return before === after;
+  return (
+    statusOf(before) === statusOf(after) &&
+    sinceOf(before) === sinceOf(after) &&
+    baseOf(before) === baseOf(after)
+  );
 }

@@ -46,6 +46,9 @@ export abstract class EntriesReader {
     directory: string,
   ): Iterable<readonly [name: string, line: string]>;
 
+  /** Returns the names of the files directly in `directory` that have records in memory. */
+  abstract names(folder: string, directory: string): Iterable<string>;
+
   /**
    * Returns the names of the directories directly in `directory` that have records in memory, at
    * any depth.
@@ -95,6 +98,8 @@ export abstract class EntriesReader {
    * latest version.
    */
   async *slices(selection: Selection = {}): AsyncGenerator<Iterable<Entry>> {
+    const counts = this.counts(selection.folder);
+    if (selection.status?.every((status) => counts[status] === 0)) return;
     const lines = this.lines(selection.folder, selection.directory)[Symbol.iterator]();
     let hasMore = true;
     // A slice is read while it is consumed, so that each record is in its latest version.

@@ -34,6 +34,12 @@ export class Entries extends EntriesReader {
   readonly bases: UrlBases = [];
   readonly #folders = new Map<string, Folder>();
   readonly #lines = new LineStore();
+  #lineLength = 0;
+
+  /** The length of all records as lines of a file, in characters. */
+  get lineLength(): number {
+    return this.#lineLength;
+  }
 
   line(folder: string, path: string): string | undefined {
     const at = this.#directory(folder, directoryOf(path))?.lines.get(nameOf(path));
@@ -58,6 +64,8 @@ export class Entries extends EntriesReader {
     const at = lines.get(name);
     const before = at === undefined ? undefined : this.#lines.get(at);
     if (before !== undefined) count(folder, path, statusOf(before), -1);
+    else this.#lineLength += lengthBeside(folderName, path);
+    this.#lineLength += line.length - (before?.length ?? 0);
     const status = statusOf(line);
     count(folder, path, status, 1);
     const to = this.#lines.put(line, GROWTH_BYTES[status] ?? 0, at);
@@ -74,6 +82,7 @@ export class Entries extends EntriesReader {
     if (folder === undefined || directory === undefined || at === undefined) return undefined;
     const before = this.#lines.get(at);
     this.#lines.remove(at);
+    this.#lineLength -= lengthBeside(folderName, path) + before.length;
     count(folder, path, statusOf(before), -1);
     directory.lines.delete(nameOf(path));
     removeEmpty(folder, directoryOf(path));
@@ -81,7 +90,6 @@ export class Entries extends EntriesReader {
     return before;
   }
 
-  /** Returns the names of the files directly in `directory` that have records. */
   names(folder: string, directory: string): Iterable<string> {
     return this.#directory(folder, directory)?.lines.keys() ?? [];
   }
@@ -93,6 +101,11 @@ export class Entries extends EntriesReader {
 
   knownDirectories(folder: string, directory: string): Iterable<string> {
     return this.#directory(folder, directory)?.directories ?? [];
+  }
+
+  /** Returns the number of directories of a folder that have records at any depth. */
+  directoryCount(folder: string): number {
+    return this.#folders.get(folder)?.directories.size ?? 0;
   }
 
   async pathsDeletedUncommitted(): Promise<string[]> {
@@ -128,6 +141,11 @@ export class Entries extends EntriesReader {
   #directory(folder: string, path: string): Directory | undefined {
     return this.#folders.get(folder)?.directories.get(path);
   }
+}
+
+/** The length of a line in a file beside the record: the checksum, the folder and the path. */
+function lengthBeside(folder: string, path: string): number {
+  return '01234567 "","",\n'.length + folder.length + path.length;
 }
 
 /** Counts a record that was added (1) or removed (-1). */

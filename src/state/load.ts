@@ -1,11 +1,17 @@
+import { stat } from 'node:fs/promises';
 import { joinPath } from '../lib/file.js';
 import { nextTurn, Pace } from '../lib/slices.js';
 import { counted } from '../lib/text.js';
 import { type Acknowledged, readAcknowledged } from './acknowledged.js';
+import { decompressed } from './compression.js';
 import { listStateFiles, type OpenFile, pathOf, StateError, stateError } from './directory.js';
 import { baseOf } from './line.js';
 import { applyLine, type LinesFound, readLines, StateData } from './rows.js';
 
+/**
+ * Bytes read in one go. Compressed lines take about 4 ms of the event loop, plain ones 1 ms.
+ */
+const READ_BYTES = 64 * 1024;
 /** The number of records whose URL base is checked without a pause. */
 const LINES_PER_SLICE = 5_000;
 
@@ -86,10 +92,11 @@ class Loading {
   /** Reads the newest snapshot, and the ones before it until one is whole. */
   async readSnapshots(): Promise<void> {
     for (const generation of this.snapshots.toReversed()) {
-      const { isWhole, bytes } = await this.#read('snapshot', generation);
+      const path = pathOf(this.dir, 'snapshot', generation);
+      const { isWhole } = await this.#read(decompressed(await this.#chunksOf(path)));
       if (isWhole) {
         this.#sizes.base = generation;
-        this.#sizes.snapshotBytes = bytes;
+        this.#sizes.snapshotBytes = (await stat(path)).size;
         return;
       }
       this.#repairs.push(
@@ -110,7 +117,8 @@ class Loading {
         this.#repairs.push(`journal-${generation} is missing; its changes are lost.`);
         continue;
       }
-      const found = await this.#read('journal', generation);
+      const path = pathOf(this.dir, 'journal', generation);
+      const found = await this.#read(await this.#chunksOf(path));
       const end = acknowledged?.generation === generation ? acknowledged.end : 0;
       this.#noteDamage(generation, found, end);
       this.#sizes.journalBytes += found.intactBytes;
@@ -161,10 +169,13 @@ class Loading {
     };
   }
 
-  async #read(kind: 'journal' | 'snapshot', generation: number): Promise<LinesFound> {
-    const found = await readLines(pathOf(this.dir, kind, generation), this.open, (text) =>
-      applyLine(this.#data, text, this.dir),
-    );
+  async #chunksOf(path: string): Promise<AsyncIterable<Buffer>> {
+    const file = await this.open(path, 'r');
+    return file.createReadStream({ highWaterMark: READ_BYTES });
+  }
+
+  async #read(chunks: AsyncIterable<Buffer>): Promise<LinesFound> {
+    const found = await readLines(chunks, (text) => applyLine(this.#data, text, this.dir));
     this.#intactBytes += found.intactBytes;
     return found;
   }

@@ -3,7 +3,7 @@ import { crc32 } from 'node:zlib';
 import type { PeersyncError } from '../lib/errors.js';
 import { joinPath } from '../lib/file.js';
 import { Changes, CommittedEntries } from './committed.js';
-import { type OpenFile, StateError } from './directory.js';
+import { StateError } from './directory.js';
 import { Entries } from './entries.js';
 import type { UrlBases } from './line.js';
 
@@ -39,7 +39,7 @@ export const REPAIRED_META = 'repairedAt';
  * Versions of the line format and of the record schema. They are raised whenever older lines would
  * be misread.
  */
-export const VERSIONS = { format: 1, schema: 2 };
+export const VERSIONS = { format: 2, schema: 2 };
 
 function recordRow(folder: string, path: string, line: string | undefined): string {
   if (line === undefined) return JSON.stringify(['-', folder, path]);
@@ -188,17 +188,17 @@ const NEWLINE = 0x0a;
 /** Length of the checksum and the space after it. */
 const PREFIX = 9;
 
-/** Bytes read and applied in one go. They take about 2 ms of the event loop. */
-const READ_BYTES = 128 * 1024;
-
 /**
  * Bytes written between two syncs. It keeps the sync of a commit from waiting for a whole snapshot.
  */
 const SYNC_EVERY_BYTES = 8 * 1024 * 1024;
 
-/** The lines of a file. Sizes are in bytes. */
+/** In UTF-8, of a UTF-16 code unit. */
+const MAX_BYTES_PER_CHARACTER = 3;
+
+/** The lines of a file. Sizes are in bytes, before compression. */
 export interface LinesFound {
-  /** The size of the file. */
+  /** The size of all lines. */
   readonly bytes: number;
   /** The end of the last intact line. The rest is torn. */
   readonly intactBytes: number;
@@ -209,16 +209,14 @@ export interface LinesFound {
 }
 
 /**
- * Reads a file of framed lines in one pass, chunk by chunk.
+ * Reads framed lines in one pass, chunk by chunk.
  *
  * @param onText called with the text of each intact line except footers
  */
 export async function readLines(
-  path: string,
-  open: OpenFile,
+  chunks: AsyncIterable<Buffer>,
   onText: (text: string) => void,
 ): Promise<LinesFound> {
-  const file = await open(path, 'r');
   const totals = new LineTotals();
   let bytes = 0;
   let intactBytes = 0;
@@ -227,7 +225,7 @@ export async function readLines(
   let possiblyTorn = 0;
   let isWhole = false;
   let rest = Buffer.alloc(0);
-  for await (const chunk of file.createReadStream({ highWaterMark: READ_BYTES })) {
+  for await (const chunk of chunks) {
     const part = Buffer.concat([rest, chunk]);
     let start = 0;
     let end = part.indexOf(NEWLINE, rest.length);
@@ -261,13 +259,25 @@ export class LinesFile {
    * not known to be on disk.
    */
   isSpoiled = false;
+  /**
+   * Lines are encoded one by one into this buffer. That takes half the time of a long text that is
+   * put together from lines and then encoded: 1.1 µs a line, not 2.4.
+   */
+  readonly #chunk: Buffer;
 
-  /** @param end bytes known to be on disk */
+  /**
+   * @param writeBytes the size of a chunk of lines
+   * @param end bytes known to be on disk
+   * @param stored returns a chunk of lines as the file has it
+   */
   constructor(
     readonly file: FileHandle,
-    readonly writeBytes: number,
+    writeBytes: number,
     public end = 0,
-  ) {}
+    private readonly stored = (lines: Buffer): Buffer => lines,
+  ) {
+    this.#chunk = Buffer.allocUnsafe(writeBytes);
+  }
 
   /**
    * Appends lines, which may be generated while it writes. When it resolves, all of them are on
@@ -276,19 +286,14 @@ export class LinesFile {
   async append(lines: Iterable<string>): Promise<void> {
     let end = this.end;
     let synced = this.end;
-    let chunk = '';
     try {
-      for (const line of lines) {
-        chunk += line;
-        if (chunk.length < this.writeBytes) continue;
+      for (const chunk of this.#chunks(lines)) {
         end = await this.#write(chunk, end);
-        chunk = '';
         if (end - synced < SYNC_EVERY_BYTES) continue;
         await this.#sync();
         synced = end;
       }
-      end = await this.#write(chunk, end);
-      await this.#sync();
+      if (end > synced) await this.#sync();
       this.end = end;
     } catch (error) {
       await this.file.truncate(this.end).catch(() => {
@@ -298,9 +303,25 @@ export class LinesFile {
     }
   }
 
-  /** @returns the position in the file at which the text ends */
-  async #write(text: string, position: number): Promise<number> {
-    const bytes = Buffer.from(text);
+  /** Yields the lines in chunks. A chunk is valid until the next one is asked for. */
+  *#chunks(lines: Iterable<string>): Iterable<Buffer> {
+    const chunk = this.#chunk;
+    let length = 0;
+    for (const line of lines) {
+      const most = line.length * MAX_BYTES_PER_CHARACTER;
+      if (length > 0 && length + most > chunk.length) {
+        yield chunk.subarray(0, length);
+        length = 0;
+      }
+      if (most > chunk.length) yield Buffer.from(line);
+      else length += chunk.write(line, length);
+    }
+    if (length > 0) yield chunk.subarray(0, length);
+  }
+
+  /** @returns the position in the file at which the chunk ends */
+  async #write(chunk: Buffer, position: number): Promise<number> {
+    const bytes = this.stored(chunk);
     let done = 0;
     while (done < bytes.length) {
       const left = bytes.length - done;

@@ -6,6 +6,11 @@ import { decode, statusOf } from './line.js';
 
 /** Number of names collected, sorted or merged in one go: 2 to 3 ms. */
 const RUN = 4_096;
+/**
+ * Number of records in a slice. The text of a list then fits into the buffer of a socket: 6.5 µs of
+ * processor time a line, and 7.5 with 1,000.
+ */
+const SLICE_RECORDS = 250;
 
 /** Selects records; all of them if nothing is given. */
 interface SortedSelection {
@@ -24,28 +29,36 @@ interface WalkedDirectory {
 
 /**
  * Yields the selected records sorted by folder and path, in slices of a few milliseconds; the event
- * loop runs between two.
+ * loop runs between two. Consume each slice before you ask for the next: each record is read when
+ * its turn comes, in its latest version. Of 1,000 records that are kept until the end of a slice,
+ * most survive a garbage collection: 9 µs a record where 3 µs do.
  *
  * Paths are compared as whole texts, as `LC_ALL=C sort` does. Only the names in the current
- * directory and its ancestors are sorted and kept in memory. Each record is read when its turn
- * comes, in its latest version.
+ * directory and its ancestors are sorted and kept in memory.
  */
 export async function* sortedEntries(
   entries: EntriesReader,
   { folder, status }: SortedSelection = {},
-): AsyncGenerator<readonly Entry[]> {
+): AsyncGenerator<Iterable<Entry>> {
   for (const name of folder === undefined ? [...entries.folders()].sort() : [folder]) {
     if (status !== undefined && entries.counts(name)[status] === 0) continue;
     for await (const paths of sortedPaths(entries, name, status)) {
-      const slice: Entry[] = [];
-      for (const path of paths) {
-        const line = entries.line(name, path);
-        if (line === undefined || (status !== undefined && statusOf(line) !== status)) continue;
-        slice.push(decode(line, name, path, entries.bases));
-      }
-      if (slice.length > 0) yield slice;
+      yield entriesAt(entries, name, paths, status);
       await nextTurn();
     }
+  }
+}
+
+function* entriesAt(
+  entries: EntriesReader,
+  folder: string,
+  paths: readonly string[],
+  status: SortedSelection['status'],
+): Iterable<Entry> {
+  for (const path of paths) {
+    const line = entries.line(folder, path);
+    if (line === undefined || (status !== undefined && statusOf(line) !== status)) continue;
+    yield decode(line, folder, path, entries.bases);
   }
 }
 
@@ -100,7 +113,7 @@ async function* walk(
     if (child === undefined) stack.pop();
     else if (!child.endsWith('/')) paths.push(joinPath(top.path, child));
     else stack.push(await enter(joinPath(top.path, child.slice(0, -1))));
-    if (paths.length === SLICE_ITEMS) {
+    if (paths.length === SLICE_RECORDS) {
       yield paths;
       paths = [];
     }
@@ -116,8 +129,8 @@ async function childrenOf(
   pace: Pace,
 ): Promise<readonly string[]> {
   const children: string[] = [];
-  for (const [name, line] of entries.linesIn(folder, directory)) {
-    if (status === undefined || statusOf(line) === status) children.push(name);
+  for (const name of namesIn(entries, folder, directory, status)) {
+    children.push(name);
     if (pace.step()) await nextTurn();
   }
   for (const name of entries.knownDirectories(folder, directory)) {
@@ -125,6 +138,21 @@ async function childrenOf(
     if (pace.step()) await nextTurn();
   }
   return await sortNames(children);
+}
+
+/** Yields the names of the files directly in a directory; without a status, of all of them. */
+function* namesIn(
+  entries: EntriesReader,
+  folder: string,
+  directory: string,
+  status: SortedSelection['status'],
+): Iterable<string> {
+  if (status === undefined) {
+    yield* entries.names(folder, directory);
+    return;
+  }
+  for (const [name, line] of entries.linesIn(folder, directory))
+    if (statusOf(line) === status) yield name;
 }
 
 /**

@@ -2,6 +2,7 @@ import type { Config } from '../config/config.js';
 import type { Clock } from '../lib/clock.js';
 import { PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
+import { nextTurn } from '../lib/slices.js';
 import type { PeerClient } from '../peer/client.js';
 import type { Dialect, IsolationPolicy } from '../peer/dialects/dialect.js';
 import { PeerError, type PeerErrorCode } from '../peer/errors.js';
@@ -150,7 +151,9 @@ export class Background {
   readonly #clock: Clock;
   readonly #running = new Set<Promise<void>>();
   readonly #failures: unknown[] = [];
-  #wake = new AbortController();
+  /** Ends the wait that is under way. */
+  #wake: (() => void) | undefined;
+  #isNotified = false;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -172,14 +175,27 @@ export class Background {
 
   /** Wakes the waiting loop, or the next call to `wait`. */
   notify(): void {
-    // Without a reason, each call would create an error with its stack, for every change of an
-    // item.
-    if (!this.#wake.signal.aborted) this.#wake.abort('notified');
+    this.#isNotified = true;
+    this.#wake?.();
   }
 
+  /**
+   * Waits for `ms`, or for less: see above. An AbortSignal each time would take 4 % of the time of
+   * a first sync.
+   */
   async wait(ms: number): Promise<void> {
-    if (ms > 0) await this.#clock.sleep(Math.min(ms, LONGEST_WAIT_MS), this.#wake.signal);
-    this.#wake = new AbortController();
+    // A loop that is notified by its own step gives way to others.
+    if (this.#isNotified) await nextTurn();
+    else if (ms > 0)
+      await new Promise<void>((resolve) => {
+        const timer = this.#clock.after(Math.min(ms, LONGEST_WAIT_MS), resolve);
+        this.#wake = () => {
+          timer.cancel();
+          resolve();
+        };
+      });
+    this.#wake = undefined;
+    this.#isNotified = false;
   }
 
   /** Resolves when no task runs. */

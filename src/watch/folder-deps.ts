@@ -25,8 +25,12 @@ export interface FolderDeps extends GuardDeps {
   readonly openingHealth: HealthCheck;
 }
 
-/** Opens a source of fs events. */
-export type OpenEvents = (listener: EventListener) => FsEvents;
+/**
+ * Opens a source of fs events.
+ *
+ * @param directories the number of directories in the folder that have records
+ */
+export type OpenEvents = (listener: EventListener, directories: number) => FsEvents;
 
 /**
  * Builds the dependencies of one folder.
@@ -38,16 +42,17 @@ export function folderDeps(
   deps: WatchDeps,
   openEvents: OpenEvents | undefined,
 ): FolderDeps {
-  const { clock, hashQueue, log } = deps;
+  const { clock, hashQueue, log, state } = deps;
   const { name } = folder;
   const modes = folderModes();
   const root = new FolderRoot(folder, deps);
   const debouncer = new Debouncer(folder.settle, clock);
   const scans = new ScanQueue();
-  const events = openEvents?.((directory, changed) => {
+  const onEvent: EventListener = (directory, changed) => {
     if (!mayLook(modes) || !isWithin(directory, root.real)) return;
     debouncer.changed(directory.slice(root.real.length + 1), changed);
-  });
+  };
+  const events = openEvents?.(onEvent, state.entries.directoryCount(name));
   const guardDeps: GuardDeps = {
     ...deps,
     folder,

@@ -133,6 +133,12 @@ export function* entriesOf({
   }
 }
 
+/** Whether a listing shows a name, even if what has the name could not be looked at. */
+export function listsName({ failed, names }: Listing, name: string): boolean {
+  if (failed.some((one) => one.name === name)) return true;
+  return names.startsWith(`${name}\0`) || names.includes(`\0${name}\0`);
+}
+
 /** Returns the stat of a path, without following a link, or the code of the system. */
 function tryLstat(path: string): Stats | { readonly code: string } {
   try {

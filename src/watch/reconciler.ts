@@ -16,6 +16,7 @@ import {
   mayHaveDocument,
   type Version,
 } from '../state/entry.js';
+import { unchangedItem } from '../state/line.js';
 import { gone, read } from '../state/transitions.js';
 import { Exclusions, isWaitingForName, ownerOfDocument } from './exclusions.js';
 import type { FolderDeps } from './folder-deps.js';
@@ -69,6 +70,21 @@ export class Reconciler {
   }
 
   /**
+   * Whether state knows a regular file as it was found, and nothing is left to do for it. Scans ask
+   * this before they call `file`. The answer comes from the text of the record, which takes 1 µs
+   * where `file` takes 12. If that text does not show it, `file` has to decide.
+   */
+  isDone(path: string, stat: FileStat): boolean {
+    const { folder, peer, rules, state } = this.deps;
+    const line = state.entries.line(folder.name, path);
+    const item = line === undefined ? undefined : unchangedItem(line, stat);
+    if (item?.encoding === undefined || failureOfStat(stat, folder) !== undefined) return false;
+    if (peer.refusalOf(item.encoding) !== undefined) return false;
+    const base = state.entries.bases[item.base];
+    return base?.url === folder.url && base.collection === rules.collectionEntered(path);
+  }
+
+  /**
    * Takes up a regular file that was found.
    *
    * @param file the path to read: absolute, and the target of a link that is followed
@@ -86,7 +102,7 @@ export class Reconciler {
     const isUnchanged =
       before !== undefined && !isMissing(before) && sameStat(before.version, stat);
     const mustBeJudged = statFailure !== undefined || foundBy === 'request';
-    if (isUnchanged && !mustBeJudged && this.#isDone(before, decision)) return;
+    if (isUnchanged && !mustBeJudged && this.#needsNothing(before, decision)) return;
     if (!debouncer.atRest(path, stat)) this.#reopen(path);
     else if (statFailure !== undefined) this.#exclusions.skip(path, stat, statFailure);
     else {
@@ -153,7 +169,7 @@ export class Reconciler {
   }
 
   /** Whether nothing is left to do for a file with an unchanged stat. */
-  #isDone(before: Entry, taken: Taken): boolean {
+  #needsNothing(before: Entry, taken: Taken): boolean {
     const { path } = before;
     const keptOut = keptOutFor(before);
     if (keptOut !== undefined) return this.#isStillKeptOut(keptOut);

@@ -13,6 +13,7 @@ import {
   isAbsence,
   type Listing,
   type ListOrder,
+  listsName,
 } from './lister.js';
 import { ENTRIES_PER_SLICE, PathLookup, type Step } from './path-lookup.js';
 import type { FoundBy, Reconciler } from './reconciler.js';
@@ -29,6 +30,8 @@ interface Met {
 const WATCH_LIMITS = new Set(['ENOSPC', 'EMFILE', 'ENFILE', 'ENOMEM']);
 /** Number of directories that are listed at once, to keep the threads that list them busy. */
 const CONCURRENT_LISTINGS = 8;
+/** Number of names that are compared with what state knows, in a slice, if nothing is to be done. */
+const KNOWN_PER_SLICE = 200;
 
 /**
  * Looks at what is on disk in one folder and hands it to the reconciler. Full scans and looks that
@@ -109,12 +112,20 @@ export class Scanner {
   async #walk(steps: readonly Step[], enters = (_path: string) => true): Promise<Met> {
     const met = { files: 0, directories: 0 };
     const stack = [...steps];
-    while (stack.length > 0 && this.deps.guard.mayLook) {
-      const next = stack.splice(-CONCURRENT_LISTINGS);
-      for (const found of await Promise.all(next.map((step) => this.#visit(step, met))))
-        for (const step of found) if (enters(step.path)) stack.push(step);
+    const visits = new Set<Promise<void>>();
+    const visit = async (step: Step): Promise<void> => {
+      for (const found of await this.#visit(step, met)) if (enters(found.path)) stack.push(found);
+    };
+    for (;;) {
+      while (visits.size < CONCURRENT_LISTINGS && this.deps.guard.mayLook) {
+        const step = stack.pop();
+        if (step === undefined) break;
+        const one = visit(step).finally(() => visits.delete(one));
+        visits.add(one);
+      }
+      if (visits.size === 0) return met;
+      await Promise.race(visits);
     }
-    return met;
   }
 
   /** Lists one directory. @returns the directories in it that are to be listed next */
@@ -136,7 +147,9 @@ export class Scanner {
       return listing.directories
         .map((name) => ({ path: joinPath(path, name), reached }))
         .filter((below) => rules.closedEntered(below.path) === undefined);
-    await this.#readRules(path);
+    // A file of rules that appears after the listing causes an event.
+    if (listsName(listing, IGNORE_FILE) || rules.ignoreFiles.knows(path))
+      await this.#readRules(path);
     if (this.#hasUnknownRules(path)) return [];
     // The comparison deletes the digest again if it finds the directory to be open.
     digests.set(path, listing.digest);
@@ -239,17 +252,25 @@ class DirectoryComparison {
     if (compared === undefined) return [];
     const { listed, steps, toLookUp } = compared;
     await hashQueue.room();
-    const isUnlisted = (name: string) => !listed.has(name);
     const isUnlistedRecord = (name: string) => {
       if (listed.has(name)) return false;
       const entry = state.get(folder.name, joinPath(directory, name));
       return entry === undefined || !isMissing(entry);
     };
+    const unlisted: string[] = [];
+    const pace = new Pace(KNOWN_PER_SLICE);
+    for (const name of entries.names(folder.name, directory)) {
+      if (isUnlistedRecord(name)) unlisted.push(name);
+      if (pace.step()) await nextTurn();
+    }
+    for (const name of knownDirectories) {
+      if (!listed.has(name)) unlisted.push(name);
+      if (pace.step()) await nextTurn();
+    }
     return [
       ...steps,
-      ...(await this.#lookUp(step, toLookUp, () => true)),
-      ...(await this.#lookUp(step, entries.names(folder.name, directory), isUnlistedRecord)),
-      ...(await this.#lookUp(step, knownDirectories, isUnlisted)),
+      ...(await this.#lookUp(step, toLookUp)),
+      ...(await this.#lookUp(step, unlisted)),
     ];
   }
 
@@ -265,17 +286,21 @@ class DirectoryComparison {
     const toLookUp: string[] = [];
     const steps: Step[] = [];
     const pace = new Pace(ENTRIES_PER_SLICE);
+    const donePace = new Pace(KNOWN_PER_SLICE);
     for (const { kind, name, stat } of entriesOf(listing)) {
       const path = joinPath(directory, name);
       listed.add(name);
       // If a directory is known under the name of a file, what is known below it is gone.
       const isPlainFile = kind === 'file' && !knownDirectories.has(name);
-      if (isPlainFile && !this.reconciler.needsFreshStat(path, stat))
+      const isDone = isPlainFile && this.reconciler.isDone(path, stat);
+      if (isDone) {
+        // Nothing is left to do.
+      } else if (isPlainFile && !this.reconciler.needsFreshStat(path, stat))
         this.reconciler.file(path, guard.absolute(path), stat, foundBy);
       else if (kind === 'directory' && state.entries.line(folder.name, path) === undefined)
         steps.push(...(await this.lookup.directory(path, reached)));
       else toLookUp.push(name);
-      if (!pace.step()) continue;
+      if (!(isDone ? donePace : pace).step()) continue;
       scanHealth.progress();
       await nextTurn();
       await hashQueue.room();
@@ -301,12 +326,11 @@ class DirectoryComparison {
 
   async #lookUp(
     { path: directory, reached }: Step,
-    names: Iterable<string>,
-    isWanted: (name: string) => boolean,
+    names: readonly string[],
   ): Promise<readonly Step[]> {
     const steps: Step[] = [];
     for await (const slice of inSlices(names, ENTRIES_PER_SLICE)) {
-      const paths = slice.filter(isWanted).map((name) => joinPath(directory, name));
+      const paths = slice.map((name) => joinPath(directory, name));
       steps.push(...(await this.lookup.lookUp(paths, reached)));
     }
     return steps;

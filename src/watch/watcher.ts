@@ -8,7 +8,7 @@ import type { ReadMode } from './debouncer.js';
 import { WATCH_POLICY, type WatchDeps } from './deps.js';
 import type { OpenEvents } from './folder-deps.js';
 import { type FolderStatus, FolderWatch } from './folder-watch.js';
-import { DirectoryEvents, type EventListener } from './fs-events.js';
+import { DirectoryEvents, type EventListener, maxByChokidar } from './fs-events.js';
 import type { UnmountedPart } from './mounts.js';
 import { Renames } from './renames.js';
 import type { PathProblem } from './rules/problems.js';
@@ -68,7 +68,9 @@ export class Watcher {
       renames: new Renames(state, clock, log),
       committer: new Committer(state, clock, log),
     };
-    this.#openEvents = options.openEvents ?? ((listener) => new DirectoryEvents(listener, clock));
+    this.#openEvents =
+      options.openEvents ??
+      ((listener, directories) => new DirectoryEvents(listener, clock, maxByChokidar(directories)));
     this.#hints = hints;
     this.#folders = new Map(folders.map((folder) => [folder.name, this.#open(folder)]));
   }
@@ -184,7 +186,8 @@ export class Watcher {
   }
 
   #open(folder: FolderConfig): FolderWatch {
-    const openEvents: OpenEvents = (listener) => this.#openEvents(this.#counted(listener));
+    const openEvents: OpenEvents = (listener, directories) =>
+      this.#openEvents(this.#counted(listener), directories);
     return new FolderWatch(folder, this.#deps, this.#hints ? openEvents : undefined);
   }
 

@@ -42,7 +42,10 @@ export class NotReached extends Error {}
 interface Status {
   readonly items: { readonly accepted: number; readonly confirmed: number };
   readonly folders: readonly {
-    readonly watch?: { readonly state: string; readonly lastScan?: unknown };
+    readonly watch?: {
+      readonly state: string;
+      readonly lastScan?: { readonly durationMs: number };
+    };
   }[];
 }
 
@@ -175,10 +178,15 @@ export class ScaleDaemon {
     });
   }
 
-  async scanned(limitMs: number): Promise<void> {
-    await this.#until('the first scan over', limitMs, 1_000, async () =>
-      isScanned((await this.#status()).folders),
-    );
+  /** Resolves when the first scan is over. @returns how long it took, in ms */
+  async scanned(limitMs: number): Promise<number> {
+    let ms = 0;
+    await this.#until('the first scan over', limitMs, 1_000, async () => {
+      const { folders } = await this.#status();
+      ms = Math.max(...folders.map(({ watch }) => watch?.lastScan?.durationMs ?? 0));
+      return isScanned(folders);
+    });
+    return ms;
   }
 
   /** Resolves when it takes hardly any processor time any more. */
@@ -199,19 +207,25 @@ export class ScaleDaemon {
     return (Number(kib) * 1_024) / 1e6;
   }
 
-  /**
-   * The files of the state whose names begin with `name`, in MB: those of the newest generation,
-   * which a start reads, and of all, with the snapshot before and the journals since that, which
-   * are the fallback.
-   */
-  diskMb(name: 'snapshot' | 'journal'): { readonly newest: number; readonly all: number } {
-    const files = readdirSync(this.stateDir).filter((file) =>
-      new RegExp(`^${name}-\\d+$`).test(file),
-    );
-    const sizes = files
-      .sort((a, b) => Number(b.slice(name.length + 1)) - Number(a.slice(name.length + 1)))
-      .map((file) => statSync(join(this.stateDir, file)).size / 1e6);
-    return { newest: sizes[0] ?? 0, all: sizes.reduce((sum, size) => sum + size, 0) };
+  /** The size of the state on disk, in MB: of the newest snapshot, and of all files. */
+  stateMb(): { readonly snapshot: number; readonly all: number } {
+    const sizeMb = (file: string) =>
+      (statSync(join(this.stateDir, file), { throwIfNoEntry: false })?.size ?? 0) / 1e6;
+    const files = readdirSync(this.stateDir);
+    const generation = (file: string) => Number(file.slice(file.indexOf('-') + 1));
+    const [newest = ''] = files
+      .filter((file) => /^snapshot-\d+$/.test(file))
+      .sort((a, b) => generation(b) - generation(a));
+    return { snapshot: sizeMb(newest), all: files.reduce((sum, file) => sum + sizeMb(file), 0) };
+  }
+
+  /** The number of times that the kernel woke a thread of the process. */
+  wakeUps(): number {
+    const tasks = `/proc/${this.#running().pid}/task`;
+    return readdirSync(tasks).reduce((sum, task) => {
+      const status = readFileSync(join(tasks, task, 'status'), 'utf8');
+      return sum + Number(/^voluntary_ctxt_switches:\s*(\d+)/m.exec(status)?.[1]);
+    }, 0);
   }
 
   /** Runs a command beside the daemon with its output in a pipe. */

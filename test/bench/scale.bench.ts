@@ -13,14 +13,16 @@ import { Server } from './server.js';
 const PER_DIRECTORY = 100;
 const SMALL_BYTES = 120;
 /**
- * The first sync whose rate is measured, and so many of the small files are what the bare script
- * takes.
+ * The number of files of the first sync whose rate is measured, and of the small files that the
+ * bare loop takes.
  */
 const RATE_FILES = 20_000;
 const RATE_BYTES = 2_048;
 const IDLE_MS = 60_000;
 const SETTLED_MS = 30_000;
-const BLOCK_MS = { p999: 20, longest: 50 };
+const BLOCK_MS = { p999: 20, longest: 40 };
+/** The interval of Prometheus. */
+const SCRAPE_MS = 15_000;
 const PAGE = '127.0.0.1:18385';
 const QUESTIONS = {
   '/api/status': 'the status',
@@ -73,7 +75,7 @@ class ScaleBench {
   }
 
   async rows(): Promise<BenchRow[]> {
-    await this.#step('a first sync beside a bare script', () => this.#syncRate());
+    await this.#step('a first sync beside a bare loop', () => this.#syncRate());
     const tree = join(this.#root, 'tree');
     await this.#step('making the tree', async () => plant(tree, this.#files, SMALL_BYTES));
     const peer = await this.#peer(SMALL_BYTES);
@@ -96,7 +98,7 @@ class ScaleBench {
         daemon.memoryMb('VmRSS'),
         this.#restMb,
       );
-      this.#disk(daemon);
+      this.#disk('after the first sync', daemon.stateMb().all, daemon);
     });
     await this.#step('stopping', () => daemon.stop());
     await this.#step('starting with everything', async () => {
@@ -113,7 +115,9 @@ class ScaleBench {
       const loadingMs = daemon.loading?.longestMs ?? Number.NaN;
       const what = 'block of the event loop, longest: loading the code, before a start';
       this.#rows.push(row(what, loadingMs, BLOCK_MS.longest, 'ms'));
-      await daemon.scanned(60_000 + 120_000 * this.#millions);
+      const scanMs = await daemon.scanned(60_000 + 120_000 * this.#millions);
+      const scan = `first scan after a start, ${this.#files} files`;
+      this.#rows.push(limited(scan, scanMs / 1_000, 0.5 + 5.5 * this.#millions, 's'));
       this.#blocks('first scan after a start', await daemon.probe());
     });
     await this.#step('scanning again', () => this.#rescan(daemon, tree));
@@ -132,7 +136,7 @@ class ScaleBench {
   }
 
   /**
-   * 20,000 files of 2 KB, twice in turn by the daemon and by the bare script; of each the better
+   * 20,000 files of 2 KB, twice in turn by the bare loop and by the daemon; of each the better
    * time.
    */
   async #syncRate(): Promise<void> {
@@ -141,10 +145,8 @@ class ScaleBench {
     const peer = await this.#peer(RATE_BYTES);
     const ours: number[] = [];
     const bare: number[] = [];
-    const quick: number[] = [];
     for (const turn of [1, 2]) {
-      bare.push((await bareSync(peer, tree, 'fetch')).ms);
-      quick.push((await bareSync(peer, tree, 'undici')).ms);
+      bare.push((await bareSync(peer, tree)).ms);
       const daemon = this.#daemon(`rate-${turn}`, tree, peer);
       await peer.counted('reset');
       await daemon.start(60_000);
@@ -155,41 +157,40 @@ class ScaleBench {
       await daemon.stop();
     }
     const rate = (times: readonly number[]) => RATE_FILES / (Math.min(...times) / 1_000);
-    const what = `first sync of ${RATE_FILES} files of 2 KB`;
-    const result = row(`${what}, beside a bare script`, rate(ours), rate(bare), 'files/s');
-    this.#rows.push(
-      promised(result, 'at least 0.8 of it', result.ratio >= 0.8),
-      row(`${what}, beside a bare script with undici`, rate(ours), rate(quick), 'files/s'),
-    );
+    this.#rate(`first sync of ${RATE_FILES} files of 2 KB`, rate(ours), rate(bare));
   }
 
   async #firstSync(daemon: ScaleDaemon, peer: Peer, tree: string): Promise<void> {
     const limitMs = 120_000 + 2_500_000 * this.#millions;
     const startedAt = now();
+    let mostMb = 0;
     try {
-      await lookedUp(peer, this.#files, limitMs);
+      await lookedUp(peer, this.#files, limitMs, () => {
+        mostMb = Math.max(mostMb, daemon.stateMb().all);
+      });
       await daemon.confirmed(this.#files, 120_000);
     } finally {
       const probed = await daemon.probe();
       const { lookUps, lastAt } = await peer.counted();
-      const bare = await bareSync(peer, tree, 'fetch');
+      const bare = await bareSync(peer, tree);
       const items = Math.min(RATE_FILES, this.#files);
       const [cpuMs, bareMs] = [probed.cpuMs / Math.min(lookUps, this.#files), bare.cpuMs / items];
-      const processor = `processor time an item, first sync of ${this.#files}, beside the bare script`;
+      const processor = `processor time an item, first sync of ${this.#files}, beside the bare loop`;
       const cpu = row(processor, cpuMs, bareMs, 'ms');
-      const sync = `first sync of ${this.#files} files of ${SMALL_BYTES} bytes, beside the bare script`;
+      this.#rows.push(promised(cpu, 'at most 2.5 of it', cpu.ratio <= 2.5));
       const rate = lookUps / ((lastAt - startedAt) / 1_000);
-      this.#rows.push(
-        promised(cpu, 'at most twice', cpu.ratio <= 2),
-        row(sync, rate, items / (bare.ms / 1_000), 'files/s'),
-      );
-      this.#memory(
-        'most memory during the first sync (RSS)',
-        daemon.memoryMb('VmHWM'),
-        this.#restMb + 150,
-      );
+      const what = `first sync of ${this.#files} files of ${SMALL_BYTES} bytes`;
+      this.#rate(what, rate, items / (bare.ms / 1_000));
+      const memoryMb = daemon.memoryMb('VmHWM');
+      this.#memory('most memory during the first sync (RSS)', memoryMb, this.#restMb + 150);
+      this.#disk('most during the first sync', mostMb, daemon);
       this.#blocks('first sync, snapshots included', probed);
     }
+  }
+
+  #rate(what: string, ours: number, bare: number): void {
+    const result = row(`${what}, beside a bare loop`, ours, bare, 'files/s');
+    this.#rows.push(promised(result, 'at least 0.75 of it', result.ratio >= 0.75));
   }
 
   async #rescan(daemon: ScaleDaemon, tree: string): Promise<void> {
@@ -226,24 +227,27 @@ class ScaleBench {
     // V8 gives memory back about a minute after the last work; that takes a fifth of a second,
     // once.
     await pause(IDLE_MS);
+    await scrape();
     const before = await daemon.probe('rest');
+    const wakeUpsBefore = daemon.wakeUps();
     const startedAt = now();
-    await pause(IDLE_MS);
+    for (let ms = 0; ms < IDLE_MS; ms += SCRAPE_MS) {
+      await pause(SCRAPE_MS);
+      await scrape();
+    }
     const { cpuMs } = await daemon.probe('rest');
-    const percent = ((cpuMs - before.cpuMs) / (now() - startedAt)) * 100;
+    const ms = now() - startedAt;
+    const percent = ((cpuMs - before.cpuMs) / ms) * 100;
+    const wakeUps = ((daemon.wakeUps() - wakeUpsBefore) / ms) * 1_000;
     const directories = Math.ceil(this.#files / PER_DIRECTORY);
     this.#rows.push(
-      limited(`processor at rest, ${directories} directories watched`, percent, 0.2, '%'),
+      limited(`processor at rest, ${directories} directories, scraped`, percent, 0.1, '%'),
+      limited('wake-ups of all threads at rest, scraped', wakeUps, 10, 'a second'),
     );
     this.#memory('memory at rest after a start (RSS)', daemon.memoryMb('VmRSS'), this.#restMb);
   }
 
   async #page(daemon: ScaleDaemon): Promise<void> {
-    await daemon.stop();
-    daemon.configure({ status: { listen: PAGE } });
-    await daemon.start(120_000);
-    await daemon.scanned(60_000 + 120_000 * this.#millions);
-    await daemon.calm(120_000);
     for (const [path, what] of Object.entries(QUESTIONS)) {
       await daemon.probe();
       for (let i = 0; i < 15; i += 1) {
@@ -262,19 +266,15 @@ class ScaleBench {
     }
   }
 
-  #disk(daemon: ScaleDaemon): void {
-    for (const name of ['snapshot', 'journal'] as const) {
-      const { newest, all } = daemon.diskMb(name);
-      this.#rows.push(
-        limited(`state on disk: newest ${name}`, newest, 250 * this.#millions, 'MB'),
-        row(`state on disk: every ${name}, the fallback included`, all, newest, 'MB'),
-      );
-    }
+  /** All files of the state beside the newest snapshot. */
+  #disk(when: string, allMb: number, daemon: ScaleDaemon): void {
+    const disk = row(`state on disk, ${when}`, allMb, daemon.stateMb().snapshot, 'MB');
+    this.#rows.push(promised(disk, 'at most 2.2 of a snapshot', disk.ratio <= 2.2));
   }
 
-  /** 110 MB with 100,000 files, 450 MB with 1,000,000. */
+  /** 120 MB with 100,000 files, 460 MB with 1,000,000. */
   get #restMb(): number {
-    return 72 + 378 * this.#millions;
+    return 82 + 378 * this.#millions;
   }
 
   #memory(name: string, measured: number, limit: number): void {
@@ -303,7 +303,9 @@ class ScaleBench {
   }
 
   #daemon(name: string, tree: string, peer: Peer): ScaleDaemon {
-    const daemon = new ScaleDaemon(join(this.#root, name), tree, peer.url);
+    const daemon = new ScaleDaemon(join(this.#root, name), tree, peer.url, {
+      status: { listen: PAGE },
+    });
     this.#daemons.push(daemon);
     return daemon;
   }
@@ -325,8 +327,15 @@ class ScaleBench {
   }
 }
 
-async function lookedUp(peer: Peer, count: number, limitMs: number): Promise<void> {
+/** @param onLook called several times a second */
+async function lookedUp(
+  peer: Peer,
+  count: number,
+  limitMs: number,
+  onLook = () => {},
+): Promise<void> {
   for (const end = now() + limitMs; now() < end; await pause(200)) {
+    onLook();
     if ((await peer.counted()).lookUps >= count) return;
   }
   const { pushed, lookUps } = await peer.counted();
@@ -344,11 +353,17 @@ function plant(tree: string, files: number, bytes: number): void {
   }
 }
 
-/** Time of the bare script for the first files of a tree. */
+async function scrape(): Promise<void> {
+  const answer = await fetch(`http://${PAGE}/metrics`);
+  if (!answer.ok) throw new Error(`/metrics answered ${answer.status}`);
+  await answer.arrayBuffer();
+}
+
+/** Time of the bare loop for the first files of a tree. */
 type Bare = { readonly ms: number; readonly cpuMs: number };
-async function bareSync(peer: Peer, tree: string, client: 'fetch' | 'undici'): Promise<Bare> {
+async function bareSync(peer: Peer, tree: string): Promise<Bare> {
   const program = join(import.meta.dirname, 'scale-bare.js');
-  const args = [program, new URL(peer.url).host, tree, String(RATE_FILES), client];
+  const args = [program, new URL(peer.url).host, tree, String(RATE_FILES)];
   const { stdout } = await run(process.execPath, args);
   return JSON.parse(stdout);
 }

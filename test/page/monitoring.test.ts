@@ -74,6 +74,8 @@ describe('GET /metrics', () => {
     );
     // Each directory that is watched is an open handle.
     expect(names.filter((name) => name.startsWith('nodejs_active'))).toEqual([]);
+    // They would need a timer.
+    expect(names.filter((name) => /eventloop_lag_.*(p99|max|mean)/.test(name))).toEqual([]);
   });
 
   it('has all metrics of the table, with their labels', async () => {

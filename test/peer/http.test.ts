@@ -108,7 +108,7 @@ describe('time limits', () => {
       over = true;
     });
     await until(async () => {
-      if (reads > 1 && clock.waiting > 2) await clock.advance(450);
+      if (reads > 1 && clock.waiting > 1) await clock.advance(450);
       return over;
     }, 'pushed');
     expect(await pushed).toMatchObject(OK);

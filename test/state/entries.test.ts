@@ -1,8 +1,18 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { sameStat } from '../../src/lib/file.js';
 import { Entries, LineStore } from '../../src/state/entries.js';
 import type { Entry } from '../../src/state/entry.js';
-import { decode, encode, isSkippedUnsent, statusOf, type UrlBases } from '../../src/state/line.js';
+import {
+  decode,
+  encode,
+  isSkippedUnsent,
+  statusOf,
+  type UrlBases,
+  unchangedItem,
+  workOf,
+} from '../../src/state/line.js';
+import { evidenceNote } from '../../src/state/line-layout.js';
 import { anyEntry, anyFolder } from './arbitrary.js';
 import { lifeOf, pendingRecord } from './records.js';
 
@@ -20,6 +30,28 @@ describe('a record as a line of text', () => {
     );
   });
 
+  it('shows an item with an unchanged file, and its work, without being decoded', () => {
+    const anyStat = anyEntry.map(({ version }) => version);
+    fc.assert(
+      fc.property(anyEntry, anyStat, (entry, other) => {
+        const bases: UrlBases = [];
+        const line = encode(entry, bases);
+        const isLive = ['pending', 'accepted', 'confirmed'].includes(entry.status);
+        const { version } = entry;
+        const encoding = 'encoding' in version ? version.encoding : undefined;
+        const shown = isLive ? { base: 0, encoding } : undefined;
+        expect(unchangedItem(line, version)).toEqual(shown);
+        expect(unchangedItem(line, other)).toEqual(sameStat(version, other) ? shown : undefined);
+        expect(unchangedItem(line, { ...version, ino: version.ino + 1 })).toBeUndefined();
+        const history = withoutEvidence(entry);
+        expect(workOf(line, bases)).toEqual(
+          'collection' in entry ? { collection: entry.collection, history } : undefined,
+        );
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+
   it('takes at most 200 characters for a confirmed file, wherever that is', () => {
     const bases: UrlBases = [];
     const [, , confirmed] = lifeOf(
@@ -30,6 +62,15 @@ describe('a record as a line of text', () => {
     expect(bases).toHaveLength(1);
   });
 });
+
+/** Returns the history of a record without the note that follows from its evidence. */
+function withoutEvidence(entry: Entry): Entry['history'] {
+  if (entry.status !== 'confirmed') return entry.history;
+  const known = evidenceNote(entry.evidence);
+  return entry.history.map(({ at, note, status }) =>
+    note === known || note === undefined ? { at, status } : { at, note, status },
+  );
+}
 
 it('lines outside the heap reuse the slots of removed ones', () => {
   const store = new LineStore();

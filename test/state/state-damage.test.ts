@@ -1,5 +1,6 @@
 import {
   cpSync,
+  createReadStream,
   readdirSync,
   readFileSync,
   rmSync,
@@ -11,6 +12,7 @@ import {
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { blockOf, decompressed } from '../../src/state/compression.js';
 import type { Entry } from '../../src/state/entry.js';
 import { lineOf as framed } from '../../src/state/rows.js';
 import { State, type StateView } from '../../src/state/state.js';
@@ -23,6 +25,7 @@ import { lifeOf, opened, pathsOf, pendingRecord } from './records.js';
 const FILES = 30;
 const lineOf = (value: unknown) => framed(JSON.stringify(value));
 const linesOf = (path: string) => readFileSync(path, 'utf8').split(/(?<=\n)/);
+const joined = (lines: readonly string[]) => Buffer.from(lines.join(''));
 const append = (path: string, content: string | Buffer) =>
   writeFileSync(path, content, { flag: 'a' });
 
@@ -55,6 +58,25 @@ async function smallState(): Promise<{ dir: string; journal: string }> {
   state.put(pendingRecord('a'));
   await state.close();
   return { dir, journal: join(dir, 'journal-1') };
+}
+
+async function snapshotLines(path: string): Promise<string[]> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of decompressed(createReadStream(path))) chunks.push(chunk);
+  return Buffer.concat(chunks)
+    .toString()
+    .split(/(?<=\n)/);
+}
+
+/** Makes each line of a snapshot a block, and damages the blocks of lines with these texts. */
+async function damageBlocks(path: string, texts: readonly string[]): Promise<void> {
+  const blocks = (await snapshotLines(path)).map((line) => {
+    const block = blockOf(Buffer.from(line));
+    if (texts.some((text) => line.includes(text)))
+      block.writeUInt8(block.readUInt8(block.length - 4) ^ 0x10, block.length - 4);
+    return block;
+  });
+  writeFileSync(path, Buffer.concat(blocks));
 }
 
 function sorted(view: StateView): readonly Entry[] {
@@ -92,11 +114,17 @@ describe('a damaged state', () => {
     await expectMended(state, dir);
   });
 
-  it('falls back from a snapshot that ends too early, at any line', async () => {
+  it('falls back from a snapshot that ends too early, at any line or in the middle of a block', async () => {
     const { dir, records, snapshot } = await stateOfThreeGenerations();
-    const lines = linesOf(snapshot);
-    for (let kept = 0; kept < lines.length; kept += 4) {
-      writeFileSync(snapshot, lines.slice(0, kept).join(''));
+    const sound = readFileSync(snapshot);
+    const lines = await snapshotLines(snapshot);
+    const cut: Buffer[] = Array.from({ length: 10 }, (_, i) =>
+      sound.subarray(0, (sound.length * i) / 10),
+    );
+    for (let kept = 0; kept < lines.length; kept += 4)
+      cut.push(blockOf(joined(lines.slice(0, kept))));
+    for (const bytes of cut) {
+      writeFileSync(snapshot, bytes);
       const view = await State.read(dir);
       expect(sorted(view)).toEqual(records);
       expect(view.repairs).toHaveLength(1);
@@ -105,23 +133,18 @@ describe('a damaged state', () => {
 
   it('rejects a snapshot whose lines are intact but come from another snapshot', async () => {
     const { dir, records, snapshot } = await stateOfThreeGenerations();
-    const [first, , ...rest] = linesOf(snapshot);
-    writeFileSync(snapshot, [first, linesOf(join(dir, 'snapshot-2'))[1], ...rest].join(''));
+    const [first = '', , ...rest] = await snapshotLines(snapshot);
+    const [, other = ''] = await snapshotLines(join(dir, 'snapshot-2'));
+    writeFileSync(snapshot, blockOf(joined([first, other, ...rest])));
     const view = await State.read(dir);
     expect(view.repairs).toEqual([expect.stringContaining('snapshot-3 is damaged')]);
     expect(sorted(view)).toEqual(records);
   });
 
-  it('still yields every intact line if no snapshot is complete', async () => {
+  it('still yields every line of the intact blocks if no snapshot is complete', async () => {
     const { dir, records, snapshot } = await stateOfThreeGenerations();
-    const hit = linesOf(snapshot).findIndex((line) => line.includes('"15"'));
-    flipInLine(snapshot, hit, 20);
-    flipInLine(
-      snapshot,
-      linesOf(snapshot).findIndex((line) => line.includes('["u",0,')),
-      20,
-    );
-    flip(join(dir, 'snapshot-2'), statSync(join(dir, 'snapshot-2')).size - 3);
+    await damageBlocks(snapshot, ['"15"', '["u",0,']);
+    await damageBlocks(join(dir, 'snapshot-2'), ['{"records"']);
     const view = await State.read(dir);
     expect(sorted(view)).toEqual(records);
     expect(view.repairs).toHaveLength(3);
@@ -284,12 +307,12 @@ describe('a damaged state', () => {
     [
       { schema: 3 },
       'STATE_NEWER',
-      'was written by a newer peersync (schema 1.3; this one knows 1.2).',
+      'was written by a newer peersync (schema 2.3; this one knows 2.2).',
     ],
     [
-      { format: 2 },
+      { format: 3 },
       'STATE_NEWER',
-      'was written by a newer peersync (schema 2.2; this one knows 1.2).',
+      'was written by a newer peersync (schema 3.2; this one knows 2.2).',
     ],
     [{ schema: 1 }, 'STATE_DAMAGED', 'cannot be understood: it is from before the first release.'],
   ])(

@@ -316,6 +316,39 @@ describe('compaction', () => {
     expect(again.repairs).toEqual([]);
   });
 
+  it('keeps all files, also while it runs, below 2.2 times the lines of the records', async () => {
+    const dir = temporaryDirectory();
+    const sizes = () => readdirSync(dir).map((name) => statSync(join(dir, name)).size);
+    let most = 0;
+    const open: OpenFile = async (...args) => {
+      const file = await openFile(...args);
+      const write = file.write.bind(file) as (...a: unknown[]) => ReturnType<typeof file.write>;
+      return Object.assign(file, {
+        write: async (...a: unknown[]) => {
+          const written = await write(...a);
+          most = Math.max(
+            most,
+            sizes().reduce((sum, size) => sum + size),
+          );
+          return written;
+        },
+      });
+    };
+    const state = await opened(dir, { open, policy: { compactMinBytes: 1 } });
+    for (let i = 0; i < 8_000; i += 1) state.put(pendingRecord(`${i % 100}/${i}`));
+    await state.commit();
+    for (let i = 0; i < 8_000; i += 200) {
+      for (const step of [1, 2] as const) {
+        for (let k = i; k < i + 200; k += 1)
+          state.put(lifeOf(pendingRecord(`${k % 100}/${k}`))[step]);
+        await state.commit();
+        await until(() => !state.figures().compacting, 'the snapshot was written');
+      }
+    }
+    expect(most / state.entries.lineLength).toBeLessThan(2.2);
+    expect(state.figures().compactions).toBeGreaterThan(2);
+  });
+
   it('neither loses nor reverts changes that are made meanwhile', async () => {
     const dir = temporaryDirectory();
     const state = await opened(dir, { policy: { writeBytes: 500 } });

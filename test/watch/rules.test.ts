@@ -3,6 +3,7 @@ import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import fc from 'fast-check';
+import createIgnore from 'ignore';
 import { describe, expect, it } from 'vitest';
 import type { FolderConfig } from '../../src/config/config.js';
 import { FolderRules } from '../../src/watch/rules/folder-rules.js';
@@ -188,6 +189,41 @@ describe('a list of patterns', () => {
     for (let i = 0; i < 25_000; i += 1) expect(list.test(`d${i}/x.part`).ignored).toBe(true);
     expect(list.test('d/keep.part')).toMatchObject({ ignored: false, unignored: true });
     expect(list.test('d/x')).toMatchObject({ ignored: false, unignored: false });
+  });
+
+  it('decides every path as the package does', () => {
+    const part = fc.constantFrom(
+      'a',
+      'b.txt',
+      'B.TXT',
+      '.env',
+      '#x#',
+      'x~',
+      '[y]',
+      'y',
+      ' z',
+      '\\',
+    );
+    const name = fc.array(part, { minLength: 1, maxLength: 3 }).map((parts) => parts.join(''));
+    const path = fc.array(name, { minLength: 1, maxLength: 3 }).map((names) => names.join('/'));
+    const wild = fc.constantFrom('*', '?', '**', '/', '[a-y]', '[!b]', '\\[', '\\#', '\\*', '\\ ');
+    const piece = fc.oneof(part, wild);
+    const pattern = fc
+      .tuple(fc.constantFrom('', '!', '/', '# '), fc.array(piece, { maxLength: 4 }))
+      .map(([before, pieces]) => before + pieces.join(''));
+    const patterns = fc.array(pattern, { maxLength: 4 });
+    fc.assert(
+      fc.property(patterns, fc.boolean(), path, (given, ignoreCase, asked) => {
+        const text = given.join('\n');
+        const theirs = createIgnore({ ignoreCase }).add(text).test(asked);
+        const { ignored, unignored } = new PatternList(text, ignoreCase).test(asked);
+        expect({ ignored, unignored }).toEqual({
+          ignored: theirs.ignored,
+          unignored: theirs.unignored,
+        });
+      }),
+      { numRuns: 3_000 },
+    );
   });
 
   it('agrees with git', () => {

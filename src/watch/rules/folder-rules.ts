@@ -1,4 +1,3 @@
-import { basename } from 'node:path/posix';
 import type { FolderConfig } from '../../config/config.js';
 import { DEFAULT_IGNORE } from '../../config/default-ignore.js';
 import { documentUrl } from '../../config/url.js';
@@ -15,6 +14,11 @@ export type Decision =
       readonly rule: string;
     }
   | { readonly take: false; readonly rule: string };
+
+/** What the rules say of a file. `by` is the index of the one of `rules` that takes it. */
+type Verdict =
+  | { readonly kind: 'excluded'; readonly rule: string }
+  | { readonly kind: 'taken'; readonly collection: string; readonly by: number | undefined };
 
 /** A decision to take the file. */
 export type Taken = Extract<Decision, { take: true }>;
@@ -72,21 +76,19 @@ export class FolderRules {
 
   /** Decides like `decide` on a file whose directory is known to be entered. */
   decideEntered(path: string): Decision {
+    const verdict = this.#judge(path);
+    if (verdict.kind === 'excluded') return { take: false, rule: verdict.rule };
     const { name, url } = this.folder;
-    if (basename(path) === IGNORE_FILE)
-      return { take: false, rule: `${IGNORE_FILE} is a file of rules and is not pushed` };
-    const ignored = this.#ignoredBy(path, '');
-    if (ignored !== undefined) return { take: false, rule: ignored };
-    if (this.#include?.test(path).ignored === false)
-      return { take: false, rule: `no pattern of include of folder ${quoted(name)} matches` };
-    const index = this.#matches.findIndex((patterns) => patterns.test(path).ignored);
-    const rule = this.folder.rules[index];
-    if (rule !== undefined && !('collection' in rule))
-      return { take: false, rule: `${this.#nameOf(index)}: skip` };
-    const collection = rule?.collection ?? this.folder.collection;
-    const taker = rule === undefined ? `folder ${quoted(name)} takes it` : this.#nameOf(index);
-    const text = `${taker}: collection ${quoted(collection)}`;
-    return { take: true, collection, url: documentUrl(url, path), rule: text };
+    const { by, collection } = verdict;
+    const taker = by === undefined ? `folder ${quoted(name)} takes it` : this.#nameOf(by);
+    const rule = `${taker}: collection ${quoted(collection)}`;
+    return { take: true, collection, url: documentUrl(url, path), rule };
+  }
+
+  /** Returns the collection of a file whose directory is entered; undefined if it is excluded. */
+  collectionEntered(path: string): string | undefined {
+    const verdict = this.#judge(path);
+    return verdict.kind === 'taken' ? verdict.collection : undefined;
   }
 
   /** Returns the rule that excludes a directory whose parent is known to be entered. */
@@ -100,6 +102,21 @@ export class FolderRules {
         return `${this.#nameOf(index)}: skip`;
     }
     return undefined;
+  }
+
+  #judge(path: string): Verdict {
+    if (path === IGNORE_FILE || path.endsWith(`/${IGNORE_FILE}`))
+      return excluded(`${IGNORE_FILE} is a file of rules and is not pushed`);
+    const ignored = this.#ignoredBy(path, '');
+    if (ignored !== undefined) return excluded(ignored);
+    if (this.#include?.test(path).ignored === false)
+      return excluded(`no pattern of include of folder ${quoted(this.folder.name)} matches`);
+    const index = this.#matches.findIndex((patterns) => patterns.test(path).ignored);
+    const rule = this.folder.rules[index];
+    if (rule !== undefined && !('collection' in rule))
+      return excluded(`${this.#nameOf(index)}: skip`);
+    const collection = rule?.collection ?? this.folder.collection;
+    return { kind: 'taken', collection, by: rule && index };
   }
 
   #nameOf(index: number): string {
@@ -119,4 +136,8 @@ export class FolderRules {
       ? `ignoreDefaults of folder ${quoted(this.folder.name)}: ${JSON.stringify(rule?.pattern)}`
       : undefined;
   }
+}
+
+function excluded(rule: string): Verdict {
+  return { kind: 'excluded', rule };
 }
