@@ -1,4 +1,5 @@
 import { existsSync, statfsSync } from 'node:fs';
+import { isBuiltin } from 'node:module';
 import { resolve } from 'node:path';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
@@ -48,6 +49,9 @@ function partsEnvironment(): Record<string, string> {
   return bavail * bsize > ROOM_BYTES ? { TMPDIR: MEMORY } : {};
 }
 
+/** Tests of parts that use the database of the embedded peer. */
+const DATABASE = ['test/embedded/**/*.test.ts'];
+
 export default defineConfig({
   test: {
     root: resolve(import.meta.dirname, '..'),
@@ -75,6 +79,20 @@ export default defineConfig({
           env: partsEnvironment(),
         },
       },
+      // The project `parts` uses the driver of this Node. This one uses the other one, too.
+      ...(isBuiltin('node:sqlite')
+        ? [
+            {
+              extends: true as const,
+              test: {
+                name: 'parts-wasm',
+                include: DATABASE,
+                isolate: false,
+                env: { ...partsEnvironment(), TEST_DRIVER: 'node-sqlite3-wasm' },
+              },
+            },
+          ]
+        : []),
     ],
   },
 });

@@ -1,8 +1,7 @@
 import { rmdirSync } from 'node:fs';
 import { join } from 'node:path';
-import type { JSValue, SQLiteValue } from 'node-sqlite3-wasm';
-import sqlite from 'node-sqlite3-wasm';
 import { messageOf, systemCode } from '../lib/errors.js';
+import type { Connection, Driver, Row, Statement, Value } from './driver.js';
 import { directoryUnwritable, EmbeddedError } from './errors.js';
 
 /**
@@ -97,8 +96,6 @@ const SCHEMA = `
   CREATE TABLE dropped_tables (id INTEGER PRIMARY KEY) STRICT;
 `;
 
-export type Row = Readonly<Record<string, SQLiteValue>>;
-
 /**
  * The peer's SQLite database in one file, for one connection.
  *
@@ -110,14 +107,15 @@ export type Row = Readonly<Record<string, SQLiteValue>>;
  */
 export class Database {
   readonly path: string;
-  readonly #connection: sqlite.Database;
-  readonly #statements = new Map<string, sqlite.Statement>();
+  readonly #connection: Connection;
+  readonly #statements = new Map<string, Statement>();
+  #isOpen = true;
 
   /**
    * @throws EmbeddedError EMBEDDED_DIR_DAMAGED, EMBEDDED_DIR_NEWER, EMBEDDED_DIR_OLDER,
    *   EMBEDDED_DIR_UNWRITABLE
    */
-  constructor(dir: string) {
+  constructor(dir: string, driver: Driver) {
     this.path = join(dir, 'peer.sqlite');
     try {
       rmdirSync(`${this.path}.lock`);
@@ -125,7 +123,7 @@ export class Database {
       if (systemCode(error) !== 'ENOENT') throw directoryUnwritable(dir, error);
     }
     try {
-      this.#connection = new sqlite.Database(this.path);
+      this.#connection = driver.open(this.path);
     } catch (error) {
       throw directoryUnwritable(dir, error);
     }
@@ -135,6 +133,8 @@ export class Database {
       this.#connection.close();
       if (error instanceof EmbeddedError) throw error;
       if (isDiskFailure(error)) throw directoryUnwritable(dir, error);
+      if (isLocked(error))
+        throw directoryUnwritable(dir, new Error('another program has peer.sqlite open'));
       const why = messageOf(error);
       const values = { path: this.path, why };
       const context = { cause: error, details: { path: this.path } };
@@ -168,27 +168,27 @@ export class Database {
   /**
    * Returns all rows. Statements stay prepared, so `sql` must come from a small fixed set.
    */
-  rows(sql: string, ...values: JSValue[]): Row[] {
-    return this.#with(sql, (statement) => statement.all(values) as Row[]);
+  rows(sql: string, ...values: Value[]): Row[] {
+    return this.#with(sql, (statement) => statement.all(values));
   }
 
-  row(sql: string, ...values: JSValue[]): Row | undefined {
+  row(sql: string, ...values: Value[]): Row | undefined {
     return this.rows(sql, ...values)[0];
   }
 
   /** Passes rows to `take` one by one, until it returns false. The rest is not read. */
-  scan(sql: string, values: JSValue[], take: (row: Row) => boolean): void {
+  scan(sql: string, values: readonly Value[], take: (row: Row) => boolean): void {
     const statement = this.#connection.prepare(sql);
     try {
-      for (const row of statement.iterate(values)) if (!take(row as Row)) break;
+      for (const row of statement.iterate(values)) if (!take(row)) break;
     } finally {
-      finalizeQuietly(statement);
+      statement.finalize();
     }
   }
 
   /** Runs a statement. @returns the row number of the last row that was inserted */
-  run(sql: string, ...values: JSValue[]): number {
-    return this.#with(sql, (statement) => Number(statement.run(values).lastInsertRowid));
+  run(sql: string, ...values: Value[]): number {
+    return this.#with(sql, (statement) => statement.run(values));
   }
 
   /** Runs `work` in a transaction. Its changes are on disk when this returns. */
@@ -199,24 +199,33 @@ export class Database {
       this.#connection.exec('COMMIT');
       return result;
     } catch (error) {
-      if (this.#connection.inTransaction) this.#connection.exec('ROLLBACK');
+      this.#rollBack();
       throw error;
     }
   }
 
+  #rollBack(): void {
+    try {
+      this.#connection.exec('ROLLBACK');
+    } catch {
+      // After some errors, such as that of a full disk, SQLite has already done it.
+    }
+  }
+
   get isOpen(): boolean {
-    return this.#connection.isOpen;
+    return this.#isOpen;
   }
 
   /** Closes the connection. A second call does nothing. */
   close(): void {
-    if (!this.isOpen) return;
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
     for (const statement of this.#statements.values()) statement.finalize();
     this.#statements.clear();
     this.#connection.close();
   }
 
-  #with<T>(sql: string, use: (statement: sqlite.Statement) => T): T {
+  #with<T>(sql: string, use: (statement: Statement) => T): T {
     const kept = this.#statements.get(sql);
     const statement = kept ?? this.#connection.prepare(sql);
     if (!kept) this.#statements.set(sql, statement);
@@ -224,18 +233,9 @@ export class Database {
       return use(statement);
     } catch (error) {
       this.#statements.delete(sql);
-      finalizeQuietly(statement);
+      statement.finalize();
       throw error;
     }
-  }
-}
-
-/** Finalizes a statement that failed. SQLite reports its error once more, which is ignored. */
-function finalizeQuietly(statement: sqlite.Statement): void {
-  try {
-    statement.finalize();
-  } catch {
-    // The caller has the error already.
   }
 }
 
@@ -245,6 +245,11 @@ const DISK_CODES = ['ENOSPC', 'EDQUOT', 'EFBIG', 'EIO'];
 export function isDiskFailure(error: unknown): boolean {
   if (DISK_CODES.includes(systemCode(error) ?? '')) return true;
   return /disk I\/O error|disk is full|unable to open database file/i.test(messageOf(error));
+}
+
+/** Whether another program has the file open, such as the shell of SQLite. */
+function isLocked(error: unknown): boolean {
+  return /database is locked/i.test(messageOf(error));
 }
 
 export function int(row: Row | undefined, column: string): number {

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import { type NormalUrl, pathText, readContent, urlHash } from './content.js';
-import { bytes, type Database, int, type Row, text } from './database.js';
+import { bytes, type Database, int, text } from './database.js';
+import type { Row } from './driver.js';
 import { countWords, indexable, PREFIX_MARK, prefixes } from './words.js';
 
 /** An indexed document. Times are in ms since the epoch. */
@@ -115,7 +116,10 @@ export class DocumentStore {
 
   /** Indexes a document, which replaces the one with its URL. Runs in the caller's transaction. */
   index(pushed: Pushed): void {
-    const before = this.#database.row('SELECT * FROM documents WHERE url = ?', pushed.url);
+    const before = this.#database.row(
+      'SELECT id, digest, collections FROM documents WHERE url = ?',
+      pushed.url,
+    );
     const digest = createHash('sha256').update(pushed.data).digest('hex');
     if (before && text(before, 'digest') === digest) this.#update(before, pushed);
     else this.#replace(before, pushed, digest);
@@ -220,9 +224,9 @@ export class DocumentStore {
     for (let start = 0, part = 0; start < body.length; part += 1) {
       let end = Math.min(start + TEXT_PART_BYTES, body.length);
       while (end < body.length && ((body[end] ?? 0) & 0xc0) === 0x80) end -= 1;
-      const deflated = deflateRawSync(body.subarray(start, end), { level: 1 });
+      const piece = deflated(body.subarray(start, end));
       const sql = 'INSERT INTO texts (document, part, deflated) VALUES (?, ?, ?)';
-      this.#database.run(sql, id, part, deflated);
+      this.#database.run(sql, id, part, piece);
       start = end;
     }
   }
@@ -254,6 +258,14 @@ export class DocumentStore {
       'INSERT INTO counts VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value';
     this.#database.run(sql, name, change);
   }
+}
+
+/**
+ * Deflates a part of a text. Node would give each part a buffer of 16 kB. With one that fits, 2 kB
+ * take 34 µs instead of 61 µs on Node 24.
+ */
+function deflated(part: Buffer): Buffer {
+  return deflateRawSync(part, { level: 1, chunkSize: part.length + 64 });
 }
 
 function collectionsOf(row: Row): string[] {

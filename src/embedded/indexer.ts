@@ -15,7 +15,9 @@ export interface IndexerOptions {
 
 /**
  * The length of a slice, in ms. A document is never cut, so a long one takes longer. The slice is a
- * transaction with an fsync of its own, so the slices of `lib/slices.ts` are too short for it.
+ * transaction with an fsync of its own, so the slices of `lib/slices.ts` are too short for it. With
+ * 30 instead of 15, documents of 2 kB took a quarter less time on a busy machine, but other
+ * requests waited 99 ms instead of 86 ms (median).
  */
 const SLICE_MS = 15;
 /** The length of a slice while people search, in ms. */

@@ -7,6 +7,7 @@ import { Citations } from './citations.js';
 import { Database } from './database.js';
 import { documentPage, peerdoc, push, remove } from './document-endpoints.js';
 import { DocumentStore } from './documents.js';
+import { type DriverName, driverNamed, fastestDriver } from './driver.js';
 import { directoryUnwritable, EmbeddedError } from './errors.js';
 import { FormReader } from './form.js';
 import { Indexer } from './indexer.js';
@@ -23,6 +24,8 @@ export interface PeerOptions extends ServerOptions {
   readonly dir: string;
   /** Largest request body, in bytes. @default 67108864 (64 MiB) */
   readonly maxBody?: number;
+  /** The build of SQLite. @default the fastest one of this process */
+  readonly driver?: DriverName | undefined;
 }
 
 export interface PeerInstance {
@@ -54,7 +57,10 @@ export async function openPeerInstance(
   const shares = await ShareStore.open(dir).catch((error: unknown) => {
     throw directoryUnwritable(dir, error);
   });
-  const database = new Database(dir);
+  const driver =
+    options.driver === undefined ? await fastestDriver() : await driverNamed(options.driver);
+  const database = new Database(dir, driver);
+  log.debug({ driver: driver.name }, `The database is opened with ${driver.name}`);
   await syncDirectory(dir);
   const site = await Site.open();
   const forms = new FormReader();

@@ -1,7 +1,8 @@
 import type { Clock } from '../lib/clock.js';
 import { newRowKey } from '../lib/row-key.js';
 import { inSlices, nextTurn, Yielder } from '../lib/slices.js';
-import { bytes, type Database, int, type Row } from './database.js';
+import { bytes, type Database, int } from './database.js';
+import type { Row } from './driver.js';
 import { Refusal } from './form.js';
 
 /** A table of the peer, without its rows. */

@@ -68,14 +68,10 @@ export function indexable(text: string | Buffer): Buffer {
 export function countWords(prepared: Buffer): number {
   let count = 0;
   let inWord = false;
-  for (const byte of prepared) {
-    const ofWord =
-      byte > 127 ||
-      (byte > 47 && byte < 58) ||
-      (byte > 64 && byte < 91) ||
-      (byte > 96 && byte < 123);
-    if (ofWord && !inWord) count += 1;
-    inWord = ofWord;
+  for (let at = 0; at < prepared.length; at += 1) {
+    const isOfWord = LETTERS[prepared[at] ?? 0] !== 0;
+    if (isOfWord && !inWord) count += 1;
+    inWord = isOfWord;
   }
   return count;
 }
@@ -123,7 +119,7 @@ export function prefixes(prepared: Buffer, mark = ''): Buffer {
     else
       for (; length > 1 && !known.has(key); length -= 1, key >>= 8) {
         known.add(key);
-        end += before.copy(all, end);
+        for (let i = 0; i < before.length; i += 1, end += 1) all[end] = before[i] ?? 0;
         for (let shift = 8 * (length - 1); shift >= 0; shift -= 8) {
           all[end] = (key >> shift) & 255;
           end += 1;

@@ -11,7 +11,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import sqlite from 'node-sqlite3-wasm';
+import { fastestDriver } from '../../src/embedded/driver.js';
 import { type BenchRow, below, promised, row } from './rows.js';
 import { ScaleDaemon } from './scale-daemon.js';
 
@@ -50,7 +50,7 @@ export async function embeddedBench(): Promise<BenchRow[]> {
 async function dropped(root: string): Promise<BenchRow[]> {
   const folder = join(root, 'folder');
   plant(folder);
-  const bare = bareInserts(join(root, 'bare.sqlite'), folder);
+  const bare = await bareInserts(join(root, 'bare.sqlite'), folder);
   const peer = { url: 'embedded', embedded: { dir: join(root, 'peer'), port: 0 } };
   const daemon = new ScaleDaemon(join(root, 'daemon'), folder, '', { peer, push: {}, confirm: {} });
   try {
@@ -148,8 +148,8 @@ async function searched(root: string): Promise<BenchRow[]> {
  * Reads the files and puts them into a plain FTS5 table, 100 a transaction that is on disk.
  * @returns documents a second
  */
-function bareInserts(path: string, folder: string): number {
-  const database = new sqlite.Database(path);
+async function bareInserts(path: string, folder: string): Promise<number> {
+  const database = (await fastestDriver()).open(path);
   database.exec(`PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
     CREATE VIRTUAL TABLE words USING fts5 (url UNINDEXED, title, body)`);
   const insert = database.prepare('INSERT INTO words VALUES (?, ?, ?)');

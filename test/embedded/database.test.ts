@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { Database, FORMAT, int } from '../../src/embedded/database.js';
+import { FORMAT, int } from '../../src/embedded/database.js';
 import { temporaryDirectory } from '../support/temp.js';
-import { answered, openPeer, push } from './support.js';
+import { answered, openDatabase, openPeer, push } from './support.js';
 
 /** Makes a directory with one document, one table and one shared object, in this format. */
 async function directoryOfFormat(format: number): Promise<string> {
@@ -12,7 +12,7 @@ async function directoryOfFormat(format: number): Promise<string> {
   await push(peer, { 'http://h/kept': 'kept' });
   await answered(peer, '/api/table_p.json', { table: 'notes', commitrow: 'x', col_a: 'kept' });
   await peer.close();
-  const database = new Database(dir);
+  const database = openDatabase(dir);
   database.run(`PRAGMA user_version = ${format}`);
   database.close();
   return dir;
@@ -20,7 +20,7 @@ async function directoryOfFormat(format: number): Promise<string> {
 
 function errorOf(dir: string): unknown {
   try {
-    new Database(dir).close();
+    openDatabase(dir).close();
     return undefined;
   } catch (error) {
     return error;
@@ -29,7 +29,7 @@ function errorOf(dir: string): unknown {
 
 describe('the database', () => {
   it('has the format and the rows that it had when it was closed', async () => {
-    const database = new Database(await directoryOfFormat(FORMAT));
+    const database = openDatabase(await directoryOfFormat(FORMAT));
     expect(int(database.row('PRAGMA user_version'), 'user_version')).toBe(FORMAT);
     expect(int(database.row('SELECT count(*) AS n FROM table_rows'), 'n')).toBe(1);
     database.close();

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { type NormalUrl, normaliseUrl } from '../../src/embedded/content.js';
-import { Database, int } from '../../src/embedded/database.js';
+import { int } from '../../src/embedded/database.js';
 import { DocumentStore } from '../../src/embedded/documents.js';
 import { findDocuments } from '../../src/embedded/find.js';
 import { Indexer } from '../../src/embedded/indexer.js';
@@ -11,12 +11,13 @@ import { silentLogger } from '../../src/lib/logger.js';
 import { afterwards } from '../support/afterwards.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
+import { openDatabase } from './support.js';
 
 const url = (n: number | string): NormalUrl => normaliseUrl(`http://h/${n}.txt`);
 
 function setUp(clock = new FakeClock()) {
   const dir = temporaryDirectory();
-  const database = new Database(dir);
+  const database = openDatabase(dir);
   afterwards('test', () => database.close());
   const documents = new DocumentStore(database);
   const errors: string[] = [];
@@ -68,7 +69,7 @@ it('a document is on disk when it is answered as indexed: a crash at that moment
   const crashed = temporaryDirectory();
   for (const name of readdirSync(dir).filter((each) => /^peer\.sqlite(-wal)?$/.test(each)))
     copyFileSync(join(dir, name), join(crashed, name));
-  const database = new Database(crashed);
+  const database = openDatabase(crashed);
   const documents = new DocumentStore(database);
   for (const n of [1, 2]) expect(documents.find('url', url(n))).toBeDefined();
   database.close();

@@ -17,11 +17,12 @@ import { createServer } from 'node:net';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
-import sqlite from 'node-sqlite3-wasm';
 import { describe, expect, it } from 'vitest';
-import type { EmbeddedPeer } from '../../src/embedded/embedded-peer.js';
+import { text } from '../../src/embedded/database.js';
+import { nodeDriver, wasmDriver } from '../../src/embedded/driver.js';
+import type { EmbeddedPeer, EmbeddedPeerOptions } from '../../src/embedded/embedded-peer.js';
 import type { PeersyncError } from '../../src/lib/errors.js';
-import { type Logger, silentLogger } from '../../src/lib/logger.js';
+import { silentLogger } from '../../src/lib/logger.js';
 import { PeerClient } from '../../src/peer/client.js';
 import { afterwards } from '../support/afterwards.js';
 import { temporaryDirectory } from '../support/temp.js';
@@ -31,7 +32,9 @@ import {
   basic,
   builtPeer,
   builtStart,
+  driver,
   FORM,
+  openDatabase,
   type Peer,
   peerdoc,
   push,
@@ -41,9 +44,9 @@ import {
 
 async function start(
   dir: string,
-  { log = silentLogger, port = 0 }: { log?: Logger; port?: number } = {},
+  { log = silentLogger, port = 0, ...options }: Partial<EmbeddedPeerOptions> = {},
 ): Promise<EmbeddedPeer> {
-  const peer = await (await builtStart())({ dir, port, log });
+  const peer = await (await builtStart())({ dir, port, log, driver: driver.name, ...options });
   afterwards('test', () => peer.close());
   return peer;
 }
@@ -52,13 +55,13 @@ const RUNNER = `
   const { startEmbeddedPeer } = await import(process.argv[1]);
   const silent = () => {};
   const log = { debug: silent, info: silent, warn: silent, error: (f, m) => console.error(m) };
-  const peer = await startEmbeddedPeer({ dir: process.argv[2], port: 0, log });
+  const peer = await startEmbeddedPeer({ dir: process.argv[2], port: 0, log, driver: process.argv[3] });
   console.log(JSON.stringify({ url: peer.url, credentials: peer.credentials }));
 `;
 
 /** A peer in a process of its own. */
-async function spawnPeer(dir: string) {
-  const args = ['--input-type=module', '-e', RUNNER, builtPeer, dir];
+async function spawnPeer(dir: string, { name } = driver) {
+  const args = ['--input-type=module', '-e', RUNNER, builtPeer, dir, name];
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
   afterwards('test', () => void child.kill('SIGKILL'));
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
@@ -236,6 +239,24 @@ describe('an embedded peer', () => {
     });
   });
 
+  it.runIf(nodeDriver())(
+    'keeps a second peer with the other driver out of its directory',
+    async () => {
+      const dir = temporaryDirectory();
+      const [one, another] = ['node:sqlite', 'node-sqlite3-wasm'] as const;
+      for (const [first, second] of [
+        [one, another],
+        [another, one],
+      ] as const) {
+        const peer = await start(dir, { driver: first });
+        expect(await failure(dir, { driver: second })).toMatchObject({
+          code: 'EMBEDDED_DIR_LOCKED',
+        });
+        await peer.close();
+      }
+    },
+  );
+
   it('lets exactly one of many peers in, also after a dead one', async () => {
     const dir = temporaryDirectory();
     await (await spawnPeer(dir)).kill();
@@ -275,7 +296,7 @@ describe('an embedded peer', () => {
     truncateSync(path, 20_000);
     expect(await failure(dir)).toMatchObject({ code: 'EMBEDDED_DIR_DAMAGED' });
     const newer = temporaryDirectory();
-    const database = new sqlite.Database(join(newer, 'peer.sqlite'));
+    const database = driver.open(join(newer, 'peer.sqlite'));
     database.exec('PRAGMA user_version = 99');
     database.close();
     expect(await failure(newer)).toMatchObject({ code: 'EMBEDDED_DIR_NEWER' });
@@ -286,8 +307,10 @@ describe('an embedded peer', () => {
     const accepted = new Set<number>();
     const [kept, deleted] = [new Map<string, string>(), new Set<string>()];
     let next = 0;
-    for (let round = 0; round < 4; round += 1) {
-      const peer = await spawnPeer(dir);
+    // Each driver continues after the kill of itself, and of the other one.
+    const other = driver.name === 'node:sqlite' ? await wasmDriver() : (nodeDriver() ?? driver);
+    for (const [round, killed] of [driver, driver, other, other].entries()) {
+      const peer = await spawnPeer(dir, killed);
       const table = new AskedTable(peer);
       const rows = Array.from({ length: 2 }, async (_, writer) => {
         for (let n = 0; ; n += 1) {
@@ -329,9 +352,8 @@ describe('an embedded peer', () => {
     for (const pk of deleted) expect(found.has(pk)).toBe(false);
     for (const { cells } of rows) expect(cells.a).toBe(cells.b);
     await peer.close();
-    const database = new sqlite.Database(join(dir, 'peer.sqlite'));
-    database.exec('PRAGMA locking_mode = EXCLUSIVE');
-    expect(database.get('PRAGMA integrity_check')).toEqual({ integrity_check: 'ok' });
+    const database = openDatabase(dir);
+    expect(text(database.row('PRAGMA integrity_check') ?? {}, 'integrity_check')).toBe('ok');
     database.close();
   }, 120_000);
 

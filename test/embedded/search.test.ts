@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { normaliseUrl } from '../../src/embedded/content.js';
-import { Database } from '../../src/embedded/database.js';
 import { DocumentStore } from '../../src/embedded/documents.js';
 import { findDocuments } from '../../src/embedded/find.js';
 import { Site } from '../../src/embedded/markup.js';
@@ -12,7 +11,16 @@ import { bodyOf, highlighted, snippetAt, snippetOf } from '../../src/embedded/sn
 import { countWords, fold, indexable, placedWords, wordsOf } from '../../src/embedded/words.js';
 import { cpuMs } from '../support/cpu.js';
 import { temporaryDirectory } from '../support/temp.js';
-import { openPeer, type Parameters, peerdoc, peerWith, push, search, send } from './support.js';
+import {
+  openDatabase,
+  openPeer,
+  type Parameters,
+  peerdoc,
+  peerWith,
+  push,
+  search,
+  send,
+} from './support.js';
 
 describe('a search', () => {
   it('finds words regardless of case and accents, in any script, and phrases in their order', async () => {
@@ -421,7 +429,7 @@ describe('a query', () => {
       fc.array(page, { maxLength: 20 }),
       fc.array(asked),
       (pages, all) => {
-        const database = new Database(temporaryDirectory());
+        const database = openDatabase(temporaryDirectory());
         const documents = new DocumentStore(database);
         for (const [n, { title, body, collection }] of pages.entries())
           documents.index({
@@ -470,7 +478,7 @@ describe('a query', () => {
   });
 
   it('of any characters is answered', async () => {
-    const database = new Database(temporaryDirectory());
+    const database = openDatabase(temporaryDirectory());
     const deps = { database, documents: new DocumentStore(database) };
     const request = { collection: '', offset: 0, limit: 10 };
     const pieces = [

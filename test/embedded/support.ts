@@ -1,6 +1,13 @@
 import { existsSync } from 'node:fs';
 import { type IncomingHttpHeaders, request } from 'node:http';
 import { connect, type Socket } from 'node:net';
+import { Database } from '../../src/embedded/database.js';
+import {
+  type Driver,
+  type DriverName,
+  driverNamed,
+  fastestDriver,
+} from '../../src/embedded/driver.js';
 import type { startEmbeddedPeer } from '../../src/embedded/embedded-peer.js';
 import {
   openPeerInstance,
@@ -12,12 +19,23 @@ import { silentLogger } from '../../src/lib/logger.js';
 import { afterwards, type Life } from '../support/afterwards.js';
 import { temporaryDirectory } from '../support/temp.js';
 
+/** The driver that the project of this run names (`test/vitest.config.ts`), or the fastest one. */
+export const driver: Driver =
+  process.env.TEST_DRIVER === undefined
+    ? await fastestDriver()
+    : await driverNamed(process.env.TEST_DRIVER as DriverName);
+
+/** The database of a peer that is not running. */
+export function openDatabase(dir: string): Database {
+  return new Database(dir, driver);
+}
+
 /** A peer in this thread, closed at the end of a life. */
 export async function openPeer(
   options: Partial<PeerOptions> = {},
   life: Life = 'test',
 ): Promise<PeerInstance> {
-  const given = { dir: temporaryDirectory(life), port: 0, ...options };
+  const given = { dir: temporaryDirectory(life), port: 0, driver: driver.name, ...options };
   const peer = await openPeerInstance(given, systemClock, silentLogger);
   afterwards(life, () => peer.close());
   return peer;

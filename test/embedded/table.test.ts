@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Database, int } from '../../src/embedded/database.js';
+import { int } from '../../src/embedded/database.js';
 import { TableStore } from '../../src/embedded/table-store.js';
 import { systemClock } from '../../src/lib/clock.js';
 import { newRowKey } from '../../src/lib/row-key.js';
@@ -12,6 +12,7 @@ import {
   answered,
   ask,
   basic,
+  openDatabase,
   openPeer,
   type Parameters,
   send,
@@ -231,7 +232,7 @@ describe('a table is deleted', () => {
 
   it('and its rows are removed, also if the peer ended before', async () => {
     const dir = temporaryDirectory();
-    const before = new Database(dir);
+    const before = openDatabase(dir);
     const store = new TableStore(before, systemClock, 1_000);
     for (let n = 0; n < 120; n += 1) store.commit('t', undefined, new Map([['a', 'x']]));
     store.commit('other', undefined, new Map([['a', 'x']]));
@@ -239,7 +240,7 @@ describe('a table is deleted', () => {
     if (dropped) store.drop(dropped);
     before.close();
     const left = (): number[] => {
-      const database = new Database(dir);
+      const database = openDatabase(dir);
       const count = (of: string): number =>
         int(database.row(`SELECT count(*) AS n FROM ${of}`), 'n');
       const counts = [count('table_rows'), count('dropped_tables')];

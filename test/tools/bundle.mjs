@@ -49,8 +49,8 @@ const { output } = await build({
   },
 });
 
-for (const { imports = [], fileName } of output)
-  for (const name of imports)
+for (const { imports = [], dynamicImports = [], fileName } of output)
+  for (const name of [...imports, ...dynamicImports])
     if (!/^(node:|chunks\/|node-sqlite3-wasm$)/.test(name) && !isBuiltin(name))
       throw new Error(`${fileName} imports ${name}, which is not in the package`);
 const modules = output.flatMap((file) => (file.type === 'chunk' ? file.moduleIds : []));
