@@ -9,8 +9,11 @@ import { brotliCompressSync, brotliDecompressSync, constants } from 'node:zlib';
  * characters.
  */
 const BLOCK_START = Buffer.from('\0block\0\n');
-/** Longer ones are damaged: a chunk of lines is shorter, even if it cannot be compressed. */
-const MAX_BLOCK_BYTES = 1024 * 1024;
+/**
+ * Longer ones are damaged. A chunk of lines has 128 KiB, and a line that is longer than that is a
+ * block of its own.
+ */
+const MAX_BLOCK_BYTES = 16 * 1024 * 1024;
 
 /**
  * At this level, lines of confirmed files shrink to 31 % at 260 MB a second. The fastest level of

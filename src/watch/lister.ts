@@ -133,10 +133,16 @@ export function* entriesOf({
   }
 }
 
-/** Whether a listing shows a name, even if what has the name could not be looked at. */
+/**
+ * Whether a listing shows a name, even if what has the name could not be looked at. Upper and lower
+ * case count as equal, because some file systems open a file by either.
+ *
+ * @param name in lower case
+ */
 export function listsName({ failed, names }: Listing, name: string): boolean {
-  if (failed.some((one) => one.name === name)) return true;
-  return names.startsWith(`${name}\0`) || names.includes(`\0${name}\0`);
+  if (failed.some((one) => one.name.toLowerCase() === name)) return true;
+  const listed = names.toLowerCase();
+  return listed.startsWith(`${name}\0`) || listed.includes(`\0${name}\0`);
 }
 
 /** Returns the stat of a path, without following a link, or the code of the system. */

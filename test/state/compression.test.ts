@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { blockOf, decompressed } from '../../src/state/compression.js';
@@ -31,6 +32,12 @@ describe('a compressed file', () => {
     );
   });
 
+  it('has lines that are longer than a chunk, and cannot be compressed', async () => {
+    const long = randomBytes(3_000_000).toString('base64');
+    const text = await textOf(Buffer.concat(['first\n', `${long}\n`, 'last\n'].map(block)));
+    expect(text === `first\n${long}\nlast\n`).toBe(true);
+  });
+
   it('yields the blocks around a damaged one, wherever the damage is', async () => {
     const [first, second, third] = ['first\n', 'second '.repeat(50), '\nthird'].map(block);
     if (first === undefined || second === undefined || third === undefined) throw new Error();
@@ -44,7 +51,7 @@ describe('a compressed file', () => {
   });
 
   it('is read to its end if a block is followed by much that is none', async () => {
-    const noise = Buffer.alloc(3_000_000, 'x');
+    const noise = Buffer.alloc(17_000_000, 'x');
     const text = await textOf(Buffer.concat([block('first'), noise, block('last\n')]));
     expect(text.endsWith('xlast\n')).toBe(true);
   });

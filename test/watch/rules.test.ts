@@ -226,6 +226,21 @@ describe('a list of patterns', () => {
     );
   });
 
+  it.each([
+    ['\t', '\t'],
+    ['\u3000', '\u3000/secret'],
+    ['\r\r', '\r'],
+    ['a\n\n \n\t', '\t'],
+  ])('of white space %j keeps out %j, as the package does', (patterns, path) => {
+    expect(createIgnore().add(patterns).test(path).ignored).toBe(true);
+    expect(new PatternList(patterns).test(path).ignored).toBe(true);
+  });
+
+  it('with a comment of 40,000 characters keeps out what its patterns name', () => {
+    const patterns = `# ${'a'.repeat(40_000)}\nsecret.txt`;
+    expect(new PatternList(patterns).test('secret.txt').ignored).toBe(true);
+  });
+
   it('agrees with git', () => {
     const directory = fc.constantFrom('p', 'q', '.d', 'a b', '#p', '!p', 'x\ny', '[p]', 'p\\q');
     const file = fc.constantFrom(

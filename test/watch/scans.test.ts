@@ -17,7 +17,7 @@ import { WATCH_POLICY } from '../../src/watch/deps.js';
 import { type FolderDeps, folderDeps } from '../../src/watch/folder-deps.js';
 import { FolderGuard } from '../../src/watch/folder-guard.js';
 import { DirectoryEvents, type EventListener, type FsEvents } from '../../src/watch/fs-events.js';
-import { entriesOf, type List, listIn } from '../../src/watch/lister.js';
+import { entriesOf, type List, type Listing, listIn, listsName } from '../../src/watch/lister.js';
 import { Reconciler } from '../../src/watch/reconciler.js';
 import { Renames } from '../../src/watch/renames.js';
 import { afterwards } from '../support/afterwards.js';
@@ -588,4 +588,10 @@ describe('the health checks of the watcher', () => {
     expect(goesOn(inbox.watcher.health, 'folder inbox')).toBe(true);
     await until(() => busyIn(inbox.watcher).length === 0, 'nothing is busy');
   });
+});
+
+it('shows a file of rules in any spelling, because some file systems open it so', () => {
+  const listing = { failed: [], names: 'a\0.PeerSyncIgnore\0' } as unknown as Listing;
+  expect(listsName(listing, '.peersyncignore')).toBe(true);
+  expect(listsName({ ...listing, names: 'a\0x.peersyncignore\0' }, '.peersyncignore')).toBe(false);
 });
