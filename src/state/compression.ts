@@ -36,7 +36,7 @@ export function blockOf(lines: Buffer): Buffer {
 export async function* decompressed(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void> {
   let rest = Buffer.alloc(0);
   for await (const chunk of chunks) {
-    // What was searched before is not searched again.
+    // Only the new bytes are searched, with the end of those before them.
     let from = Math.max(1, rest.length - BLOCK_START.length);
     rest = Buffer.concat([rest, chunk]);
     for (;;) {

@@ -261,25 +261,32 @@ describe('a state that is only read', () => {
   });
 });
 
-it('a state is readable wherever a crash cuts off a commit, even if items changed during the commit', async () => {
-  const dir = temporaryDirectory();
-  const copies: string[] = [];
-  let state: State | undefined;
-  const open: OpenFile = async (...args) => {
+/** Opens files that call `afterWrite` after each write. */
+function openCalling(afterWrite: () => void): OpenFile {
+  return async (...args) => {
     const file = await openFile(...args);
     const write = file.write.bind(file) as (...a: unknown[]) => ReturnType<typeof file.write>;
     return Object.assign(file, {
       write: async (...a: unknown[]) => {
         const written = await write(...a);
-        for (const path of ['b', 'c'])
-          state?.put({ ...pendingRecord(path), collection: `${path} ${copies.length}` });
-        const copy = temporaryDirectory();
-        cpSync(dir, copy, { recursive: true });
-        copies.push(copy);
+        afterWrite();
         return written;
       },
     });
   };
+}
+
+it('a state is readable wherever a crash cuts off a commit, even if items changed during the commit', async () => {
+  const dir = temporaryDirectory();
+  const copies: string[] = [];
+  let state: State | undefined;
+  const open = openCalling(() => {
+    for (const path of ['b', 'c'])
+      state?.put({ ...pendingRecord(path), collection: `${path} ${copies.length}` });
+    const copy = temporaryDirectory();
+    cpSync(dir, copy, { recursive: true });
+    copies.push(copy);
+  });
   state = await opened(dir, { open, policy: { writeBytes: 1 } });
   for (const path of ['a', 'b', 'c']) state.put(pendingRecord(path));
   await state.commit();
@@ -320,20 +327,12 @@ describe('compaction', () => {
     const dir = temporaryDirectory();
     const sizes = () => readdirSync(dir).map((name) => statSync(join(dir, name)).size);
     let most = 0;
-    const open: OpenFile = async (...args) => {
-      const file = await openFile(...args);
-      const write = file.write.bind(file) as (...a: unknown[]) => ReturnType<typeof file.write>;
-      return Object.assign(file, {
-        write: async (...a: unknown[]) => {
-          const written = await write(...a);
-          most = Math.max(
-            most,
-            sizes().reduce((sum, size) => sum + size),
-          );
-          return written;
-        },
-      });
-    };
+    const open = openCalling(() => {
+      most = Math.max(
+        most,
+        sizes().reduce((sum, size) => sum + size),
+      );
+    });
     const state = await opened(dir, { open, policy: { compactMinBytes: 1 } });
     for (let i = 0; i < 8_000; i += 1) state.put(pendingRecord(`${i % 100}/${i}`));
     await state.commit();

@@ -15,7 +15,7 @@ export type Decision =
     }
   | { readonly take: false; readonly rule: string };
 
-/** What the rules say of a file. `by` is the index of the one of `rules` that takes it. */
+/** The verdict of all rules on a file. `by` is the index of the one of `rules` that takes it. */
 type Verdict =
   | { readonly kind: 'excluded'; readonly rule: string }
   | { readonly kind: 'taken'; readonly collection: string; readonly by: number | undefined };
