@@ -48,19 +48,19 @@ export function steadyTime(
   monotonic: () => number,
   uptime: () => number,
 ): () => number {
-  const uptimeAhead = () => uptime() - monotonic();
   const startedAt = wall() - monotonic();
-  const aheadAtStart = uptimeAhead();
+  const uptimeAheadAtStart = uptime() - monotonic();
   let wallAhead = startedAt;
   let sleptMs = 0;
   return () => {
-    const ahead = wall() - monotonic();
+    const elapsed = monotonic();
+    const ahead = wall() - elapsed;
     if (Math.abs(ahead - wallAhead) > MIN_SLEEP_MS) {
       wallAhead = ahead;
-      const slept = uptimeAhead() - aheadAtStart;
+      const slept = uptime() - elapsed - uptimeAheadAtStart;
       if (slept - sleptMs > MIN_SLEEP_MS) sleptMs = slept;
     }
-    return Math.round(startedAt + monotonic() + sleptMs);
+    return Math.round(startedAt + elapsed + sleptMs);
   };
 }
 

@@ -115,8 +115,10 @@ function isErrorPage(text: string): boolean {
  * decoded as ISO 8859-1.
  */
 export function decoded(body: Buffer): string {
-  return isUtf8(body) ? new TextDecoder().decode(body) : body.toString('latin1');
+  return isUtf8(body) ? UTF8.decode(body) : body.toString('latin1');
 }
+
+const UTF8 = new TextDecoder();
 
 /** The fault of an answer that is nested more deeply than is read. */
 export const TOO_DEEP = 'gave an answer that is nested too deeply';

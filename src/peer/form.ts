@@ -83,7 +83,13 @@ export async function formBody(fields: readonly FormField[], url: string): Promi
       ? name
       : encode(Buffer.from(name), 'form').toString('latin1');
     parts.add(Buffer.from(`${n === 0 ? '' : '&'}${named}=`));
-    await parts.addText(typeof value === 'string' ? Buffer.from(value) : value, 'form', item);
+    // Only a source is waited for.
+    const isRead = parts.addText(
+      typeof value === 'string' ? Buffer.from(value) : value,
+      'form',
+      item,
+    );
+    if (isRead !== undefined) await isRead;
   }
   return parts.body('application/x-www-form-urlencoded');
 }
@@ -142,29 +148,31 @@ class Parts {
     this.#held.push(bytes);
   }
 
-  async addText(text: Text, encoding: TextEncoding, item: number | undefined): Promise<void> {
+  /** @returns a promise if a source has to be read first */
+  addText(text: Text, encoding: TextEncoding, item: number | undefined): Promise<void> | undefined {
     if ('encoded' in text) {
       if (text.encoding !== encoding)
         throw new TypeError(`${encoding} is sent, and not ${text.encoding}`);
       this.add(text.encoded);
-    } else if (text instanceof Uint8Array && text.length <= MAX_IN_MEMORY_BYTES) {
-      this.add(encode(text, encoding));
-    } else {
-      const source =
-        text instanceof Uint8Array
-          ? {
-              size: text.length,
-              chunks: async function* () {
-                yield* piecesOf(text);
-              },
-            }
-          : text;
-      const error = (what: string, cause?: unknown) => sourceError(what, this.url, item, cause);
-      const length =
-        encoding === 'form' ? await formLength(source, error) : Math.ceil(source.size / 3) * 4;
-      this.#parts.push(Buffer.concat(this.#held), { source, encoding, length, error });
-      this.#held = [];
+      return undefined;
     }
+    if (text instanceof Uint8Array && text.length <= MAX_IN_MEMORY_BYTES) {
+      this.add(encode(text, encoding));
+      return undefined;
+    }
+    return this.#addSource(text instanceof Uint8Array ? sourceOf(text) : text, encoding, item);
+  }
+
+  async #addSource(
+    source: TextSource,
+    encoding: TextEncoding,
+    item: number | undefined,
+  ): Promise<void> {
+    const error = (what: string, cause?: unknown) => sourceError(what, this.url, item, cause);
+    const length =
+      encoding === 'form' ? await formLength(source, error) : Math.ceil(source.size / 3) * 4;
+    this.#parts.push(Buffer.concat(this.#held), { source, encoding, length, error });
+    this.#held = [];
   }
 
   body(type: string): Body {
@@ -261,6 +269,15 @@ function sourceError(
     cause,
   } as const;
   return new PeerError('PEER_SOURCE', parts);
+}
+
+function sourceOf(bytes: Uint8Array): TextSource {
+  return {
+    size: bytes.length,
+    chunks: async function* () {
+      yield* piecesOf(bytes);
+    },
+  };
 }
 
 function* piecesOf(bytes: Uint8Array): Generator<Uint8Array> {

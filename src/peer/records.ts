@@ -232,6 +232,8 @@ function fieldOf(term: Element, definition: Element): Field {
  * punctuation. `dc:format.extent` becomes `formatextent`.
  */
 export function canonical(name: string): string {
+  // Most names have that form already.
+  if (/^[a-z0-9]+$/.test(name)) return name;
   return name
     .trim()
     .toLowerCase()
@@ -245,14 +247,20 @@ function field(name: string, value: string): Field {
 
 /** Returns the values of the fields with these canonical names, in the order of the names. */
 export function fieldValues(record: AnswerRecord, ...names: readonly string[]): readonly string[] {
-  return names.flatMap((name) =>
-    record.fields.filter(({ key }) => key === name).map(({ value }) => value.trim()),
-  );
+  const values: string[] = [];
+  for (const name of names)
+    for (const { key, value } of record.fields) if (key === name) values.push(value.trim());
+  return values;
 }
 
 /** Returns the first value that is not empty. */
 export function fieldValue(record: AnswerRecord, ...names: readonly string[]): string | undefined {
-  return fieldValues(record, ...names).find((value) => value !== '');
+  for (const name of names)
+    for (const { key, value } of record.fields) {
+      const text = key === name ? value.trim() : '';
+      if (text !== '') return text;
+    }
+  return undefined;
 }
 
 /** Returns the first value as a whole number of at least 0; undefined if it is not one. */

@@ -7,7 +7,7 @@ import { Rate } from '../lib/rate.js';
 import { nextTurn, Pace } from '../lib/slices.js';
 import { numberText } from '../lib/text.js';
 import { durationText } from '../lib/units.js';
-import type { Entry, Failure, Item } from '../state/entry.js';
+import { type Failure, type Item, isItem } from '../state/entry.js';
 import { beginningOf, isAcceptedWithoutPush } from '../state/history.js';
 import { sinceOf, type Work, workOf } from '../state/line.js';
 import type { State } from '../state/state.js';
@@ -249,7 +249,7 @@ export class Statistics {
     this.#plan();
     this.#rate.note(clock.now(), this.totals.confirmed);
     for await (const slice of state.committed.entries.slices({ status: ['pending', 'accepted'] }))
-      for (const entry of slice) this.#countWaiting(entry, 1);
+      for (const entry of slice) if (isItem(entry)) this.#countWaiting(entry, 1);
     this.#unsubscribe = state.onCommit((after, before) => this.#onCommit(after, before));
     this.recalled = this.#recall().catch((error) => {
       log.error({ err: error }, `what was confirmed before cannot be counted: ${messageOf(error)}`);
@@ -304,7 +304,7 @@ export class Statistics {
     }
   }
 
-  #onCommit(after: Entry | undefined, before: Entry | undefined): void {
+  #onCommit(after: Work | undefined, before: Work | undefined): void {
     this.#countWaiting(before, -1);
     this.#countWaiting(after, 1);
     if (after === undefined || after.status === before?.status) return;
@@ -330,9 +330,9 @@ export class Statistics {
     return collection;
   }
 
-  #countWaiting(entry: Entry | undefined, by: 1 | -1): void {
-    if (entry?.status !== 'pending' && entry?.status !== 'accepted') return;
-    this.#of(entry.collection).waiting.add(atRestSince(entry), by);
+  #countWaiting(work: Work | undefined, by: 1 | -1): void {
+    if (work?.status !== 'pending' && work?.status !== 'accepted') return;
+    this.#of(work.collection).waiting.add(atRestSince(work), by);
     this.#waiting += by;
     if (this.#waiting <= 2 * this.#usualWaiting + NOTABLE_GROWTH) return;
     // The speed of a few single files says nothing about the end of a large backlog.

@@ -3,13 +3,17 @@ import { nextTurn, Pace, SLICE_ITEMS } from '../lib/slices.js';
 import type { Entries } from './entries.js';
 import { type Counts, EntriesReader, type PlacedLine, zeroCounts } from './entries-reader.js';
 import { type Entry, type ItemKey, recordKey } from './entry.js';
-import { baseOf, decode, sinceOf, statusOf, type UrlBases } from './line.js';
+import { baseOf, sinceOf, statusOf, type UrlBases, type Work, workOf } from './line.js';
 
 /**
  * Called for each change of a record that has reached the disk, unless its status, the time of that
- * and its destination are as before. Must not throw.
+ * and its destination are as before. A skipped file counts as no record. Must not throw.
  */
-export type CommitListener = (after: Entry | undefined, before: Entry | undefined) => void;
+export type CommitListener = (
+  after: Work | undefined,
+  before: Work | undefined,
+  place: ItemKey,
+) => void;
 
 /**
  * The records and small values that differ from the disk and, for a record, its line on disk
@@ -148,10 +152,9 @@ export class CommittedEntries extends EntriesReader {
     const line = this.line(folder, path);
     this.#count(folder, lineBefore, line, -1);
     if (this.#listeners.size === 0 || isSameStage(lineBefore, line)) return;
-    const before =
-      lineBefore === undefined ? undefined : decode(lineBefore, folder, path, this.bases);
-    const after = line === undefined ? undefined : decode(line, folder, path, this.bases);
-    for (const listener of this.#listeners) listener(after, before);
+    const before = lineBefore === undefined ? undefined : workOf(lineBefore, this.bases);
+    const after = line === undefined ? undefined : workOf(line, this.bases);
+    for (const listener of this.#listeners) listener(after, before, { folder, path });
   }
 
   line(folder: string, path: string): string | undefined {

@@ -74,6 +74,12 @@ export abstract class EntriesReader {
     return Object.values(this.counts()).reduce((sum, count) => sum + count, 0);
   }
 
+  /** Returns the status of a record, which is not parsed. */
+  statusOf(folder: string, path: string): Entry['status'] | undefined {
+    const line = this.line(folder, path);
+    return line === undefined ? undefined : statusOf(line);
+  }
+
   get(folder: string, path: string): Entry | undefined {
     const line = this.line(folder, path);
     return line === undefined ? undefined : decode(line, folder, path, this.bases);
@@ -129,25 +135,27 @@ export abstract class EntriesReader {
    * Returns the record of another existing file that has, or may have had, its document at `url`.
    */
   ownerOf(url: string, except: ItemKey): Entry | undefined {
-    for (const entry of this.mayBeAt(url))
-      if ((entry.folder !== except.folder || entry.path !== except.path) && isLiveAt(entry, url))
-        return entry;
+    for (const entry of this.mayBeAt(url, except)) if (isLiveAt(entry, url)) return entry;
     return undefined;
   }
 
   /**
    * Yields the records of all files, in any folder, that have or ever had this URL. May yield
    * others too.
+   *
+   * @param except a file whose record is not needed
    */
-  *mayBeAt(url: string): Iterable<Entry> {
+  *mayBeAt(url: string, except?: ItemKey): Iterable<Entry> {
     const seen = new Set<string>();
     for (const base of this.bases) {
       const path = base?.url === undefined ? undefined : pathBelow(base.url, url);
       if (path === undefined) continue;
-      for (const form of new Set([path, path.normalize('NFD')])) {
+      const decomposed = path.normalize('NFD');
+      for (const form of decomposed === path ? [path] : [path, decomposed]) {
         if (seen.has(form)) continue;
         seen.add(form);
         for (const folder of this.folders()) {
+          if (form === except?.path && folder === except.folder) continue;
           const entry = this.get(folder, form);
           if (entry !== undefined) yield entry;
         }

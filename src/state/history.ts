@@ -66,7 +66,7 @@ function isBeginning(note: string): boolean {
 /**
  * Whether an item is `accepted` without a new push, because the peer was sent this version before.
  */
-export function isAcceptedWithoutPush({ history }: AcceptedItem): boolean {
+export function isAcceptedWithoutPush({ history }: Pick<AcceptedItem, 'history'>): boolean {
   const note = history.at(-1)?.note;
   return note === BEGINNINGS.sentBefore || note === BEGINNINGS.takenAnewSentBefore;
 }

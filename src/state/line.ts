@@ -284,20 +284,29 @@ export function decode(line: string, folder: string, path: string, bases: UrlBas
 
 /** The work on one item. */
 export interface Work {
+  readonly status: Exclude<Entry['status'], 'skipped'>;
+  readonly since: number;
   readonly collection: string;
+  /** Without the note of the evidence. */
   readonly history: readonly HistoryEntry[];
 }
 
 /**
- * Returns the collection and the history of an item, which takes 0.9 µs where `decode` takes 2.1.
- * The note of the evidence is left out. Undefined for a skipped file.
+ * Returns the work on an item, which takes 0.9 µs where `decode` takes 2.1. Undefined for a skipped
+ * file.
  */
 export function workOf(line: string, bases: UrlBases): Work | undefined {
   const base = bases[baseOf(line)];
-  if (base === undefined) return undefined;
+  const status = statusOf(line);
+  if (base === undefined || status === 'skipped') return undefined;
   const row = JSON.parse(line) as Row;
-  const history = historyOf(row[6], { status: statusOf(line), since: row[5] });
-  return { collection: base.collection, history };
+  const since = row[5];
+  return {
+    status,
+    since,
+    collection: base.collection,
+    history: historyOf(row[6], { status, since }),
+  };
 }
 
 function sentOf(row: SentRow, entry: Unfinished): Sent {

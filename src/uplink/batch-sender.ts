@@ -116,7 +116,7 @@ async function request(
     }),
   );
   const isGone = ({ item: { folder, path } }: PreparedDocument) =>
-    isAwayStatus(state.get(folder, path)?.status ?? 'gone');
+    isAwayStatus(state.entries.statusOf(folder, path) ?? 'gone');
   let began: number | undefined;
   try {
     const answer = await queue.run('push', async (signal) => {

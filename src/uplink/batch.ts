@@ -155,8 +155,8 @@ export class BatchReader {
    * the pushes of those files are void.
    */
   *#conflictsOf({ folder, path, url }: PendingItem): Iterable<Entry> {
-    for (const entry of this.#deps.state.entries.mayBeAt(url))
-      if ((entry.folder !== folder || entry.path !== path) && claims(entry, url)) yield entry;
+    for (const entry of this.#deps.state.entries.mayBeAt(url, { folder, path }))
+      if (claims(entry, url)) yield entry;
   }
 }
 
@@ -267,6 +267,15 @@ interface DeliveryParts {
   readonly reader: BatchReader;
 }
 
+/** A batch that was sent. */
+interface AnsweredBatch {
+  readonly documents: readonly PreparedDocument[];
+  /** In the order of the documents. */
+  readonly results: readonly ItemOutcome[];
+  /** The number of successful pushes when this one began. */
+  readonly successesBefore: number;
+}
+
 /**
  * Sends a batch that was read, and stores the result of each item in the state: on disk, before
  * anything follows from it.
@@ -281,31 +290,42 @@ export class BatchDelivery {
   }
 
   /**
-   * Commits that the items are in flight, sends them, and commits their results.
+   * Commits that the items are in flight, and sends them.
    *
    * @param dialect the dialect for which the batch was prepared
    * @param synchronous whether the peer is to answer only when it has indexed the batch
-   * @returns the accepted items, which are to be looked up
    */
   async send(
     documents: readonly PreparedDocument[],
     dialect: Dialect,
     synchronous: boolean,
-  ): Promise<readonly AcceptedItem[]> {
-    const { state } = this.#deps;
-    const { blame, isolation } = this.#parts;
-    await state.commit();
-    const before = blame.successes;
+  ): Promise<AnsweredBatch> {
+    await this.#deps.state.commit();
+    const successesBefore = this.#parts.blame.successes;
     const results = await sendBatch(this.#deps, documents, dialect, synchronous);
+    return { documents, results, successesBefore };
+  }
+
+  /**
+   * Commits the results of a batch.
+   *
+   * @returns the accepted items, which are to be looked up
+   */
+  async record({
+    documents,
+    results,
+    successesBefore,
+  }: AnsweredBatch): Promise<readonly AcceptedItem[]> {
+    const { blame, isolation } = this.#parts;
     const taken = documents.flatMap((document, i) => this.#accept(document, results[i]) ?? []);
     if (taken.length > 0) blame.succeeded(taken);
     for (const [i, { item }] of documents.entries()) {
       const result = results[i];
       if (result !== undefined && result.kind !== 'accepted')
-        await this.#fail(item, result, before);
+        await this.#fail(item, result, successesBefore);
     }
     isolation.pushed();
-    await state.commit();
+    await this.#deps.state.commit();
     return taken;
   }
 

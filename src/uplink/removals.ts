@@ -124,9 +124,10 @@ export class Removals {
       this.#failing.delete(key);
       this.#waiting.delete(key);
       this.#lookUps.delete(key);
-    } else if (this.#underWay.has(key) || this.#lookUps.has(key)) return;
-    else this.#schedule(this.#waiting.get(key) ?? newRemoval(entry), entry);
-    this.#work.notify();
+    } else if (!this.#underWay.has(key) && !this.#lookUps.has(key)) {
+      this.#schedule(this.#waiting.get(key) ?? newRemoval(entry), entry);
+      this.#work.notify();
+    }
   }
 
   foldersChanged(): void {

@@ -1,5 +1,5 @@
 import { HealthCheck } from '../lib/health.js';
-import type { ContentRules } from '../peer/dialects/dialect.js';
+import type { ContentRules, Dialect } from '../peer/dialects/dialect.js';
 import type { ItemKey } from '../state/entries.js';
 import type { Entry, PendingItem } from '../state/entry.js';
 import { Backlog, isDocument, type PushLane } from './backlog.js';
@@ -85,6 +85,8 @@ export class Uplink {
   #documentBatches = 0;
   /** The lane of the last batch that was taken from the backlog. */
   #lastLane: PushLane = 'document';
+  /** The number of batches that are being read or sent. */
+  #unanswered = 0;
   /** The current isolation round; resolves at its end. No other push begins before that. */
   #round: Promise<void> | undefined;
 
@@ -248,7 +250,7 @@ export class Uplink {
    */
   #isFull(lane: PushLane): boolean {
     if (lane === 'document' && this.#documentsReading > 0) return true;
-    return this.#work.size - this.#documentsReading > this.#deps.settings.push.concurrency;
+    return this.#unanswered - this.#documentBatches > this.#deps.settings.push.concurrency;
   }
 
   /** The number of tasks that read documents. */
@@ -331,11 +333,28 @@ export class Uplink {
     const active = this.#deps.dialect.current;
     if (active === undefined) throw new Error('a batch was gathered before the dialect was known');
     this.#pushHealth.progress();
-    const documents = await this.#reader.health.during(() =>
-      this.#readBatch(batch, lane, active.content),
-    );
-    this.#confirm.watch(await this.#delivery.send(documents, active, synchronous));
+    const answered = await this.#send(batch, lane, active, synchronous);
+    this.#confirm.watch(await this.#delivery.record(answered));
     for (const item of batch) this.#checkIn(item);
+  }
+
+  async #send(
+    batch: readonly PendingItem[],
+    lane: PushLane,
+    dialect: Dialect,
+    synchronous: boolean,
+  ) {
+    this.#unanswered += 1;
+    try {
+      const documents = await this.#reader.health.during(() =>
+        this.#readBatch(batch, lane, dialect.content),
+      );
+      return await this.#delivery.send(documents, dialect, synchronous);
+    } finally {
+      this.#unanswered -= 1;
+      // Another batch may be prepared while the results of this one are written to disk.
+      this.#work.notify();
+    }
   }
 
   /**

@@ -14,7 +14,7 @@ export type EventListener = (directory: string, name: string | undefined) => voi
  * 1,000 directories: chokidar 335 ms of processor time and 29 MB, `fs.watch` 41 ms and 12 MB. For
  * 10,000: 1,930 ms and 108 MB, 190 ms and 39 MB.
  */
-const MAX_BY_CHOKIDAR = 250;
+const MAX_BY_CHOKIDAR = 50;
 
 /**
  * Returns the maximum number of directories that chokidar watches in a tree of a known size. None

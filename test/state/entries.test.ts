@@ -44,8 +44,11 @@ describe('a record as a line of text', () => {
         expect(unchangedItem(line, other)).toEqual(sameStat(version, other) ? shown : undefined);
         expect(unchangedItem(line, { ...version, ino: version.ino + 1 })).toBeUndefined();
         const history = withoutEvidence(entry);
+        const { status, since } = entry;
         expect(workOf(line, bases)).toEqual(
-          'collection' in entry ? { collection: entry.collection, history } : undefined,
+          'collection' in entry
+            ? { status, since, collection: entry.collection, history }
+            : undefined,
         );
       }),
       { numRuns: 1_000 },

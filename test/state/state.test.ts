@@ -121,8 +121,8 @@ describe('state', () => {
     const state = await opened(dir, { open: disk.open });
     const { committed } = state;
     const changes: unknown[] = [];
-    state.onCommit((after, before) =>
-      changes.push([(after ?? before)?.path, before?.status, after?.status]),
+    state.onCommit((after, before, { path }) =>
+      changes.push([path, before?.status, after?.status]),
     );
     const [pending, accepted, confirmed] = lifeOf(pendingRecord('sub/a'));
     const other = pendingRecord('b', 'other');

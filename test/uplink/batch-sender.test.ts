@@ -23,7 +23,7 @@ function setting({ redetect = false } = {}) {
       run: (_: string, work: (signal: AbortSignal) => Promise<unknown>) =>
         work(new AbortController().signal),
     },
-    state: { get: (_: string, path: string) => pendingRecord(path) },
+    state: { entries: { statusOf: () => 'pending' } },
   } as unknown as UplinkDeps;
   return {
     peer,
