@@ -4,6 +4,12 @@ import { State } from '../state/state.js';
 import type { OpenDeps } from './options.js';
 
 /**
+ * Pause between two writes of the state, in ms. In a first sync it takes 6 % of the processor time
+ * off: more items share a sync. A single file is confirmed up to 24 ms later.
+ */
+const PAUSE_MS = 8;
+
+/**
  * Locks the state directory and reads the state.
  *
  * If the lock disappears, perhaps with the directory, the state is *lost*: nothing is written any
@@ -18,7 +24,7 @@ export async function openState(deps: OpenDeps): Promise<State> {
   const lock = await lockState(dir, { clock });
   shutdown.add('lock', () => lock.release());
   const waitsUntil = deps.waitWhileDiskFull ? shutdown.signal : undefined;
-  const state = await State.open(dir, { clock, log, waitsUntil });
+  const state = await State.open(dir, { clock, log, waitsUntil, policy: { pauseMs: PAUSE_MS } });
   let isLost = false;
   shutdown.add('state', () => (isLost ? closeLostState(state, deps) : state.close()));
   lock.onHeartbeat = (isOwn) => {

@@ -30,6 +30,8 @@ const STATE_POLICY = {
    * snapshot, where they are one block.
    */
   writeBytes: 128 * 1024,
+  /** Pause between two writes, in ms, so that more changes share a sync. */
+  pauseMs: 0,
 };
 
 /**
@@ -98,6 +100,8 @@ export class JournalAdapter implements Adapter<StateData> {
 
   /** The last operation on the journal. Each waits for the one before it. */
   #lastOperation: Promise<void> = Promise.resolve();
+  /** Resolves when the pause after the last write is over. */
+  #pause: Promise<void> | undefined;
   /** The write that has not started yet. New callers of `write` join it. */
   #nextWrite: Promise<void> | undefined;
 
@@ -180,9 +184,11 @@ export class JournalAdapter implements Adapter<StateData> {
    *   tries again
    */
   write(data: StateData): Promise<void> {
-    this.#nextWrite ??= this.#serialize(() => {
+    this.#nextWrite ??= this.#serialize(async () => {
+      await this.#pause;
       this.#nextWrite = undefined;
-      return this.#writeChanges(data);
+      await this.#writeChanges(data);
+      if (this.#policy.pauseMs > 0) this.#pause = this.#options.clock.sleep(this.#policy.pauseMs);
     });
     return this.#nextWrite;
   }

@@ -338,6 +338,7 @@ export class Uplink {
     for (const item of batch) this.#checkIn(item);
   }
 
+  /** Reads and sends a batch. @returns the results, which are not stored yet */
   async #send(
     batch: readonly PendingItem[],
     lane: PushLane,

@@ -18,8 +18,8 @@ const MAX_BY_CHOKIDAR = 50;
 
 /**
  * Returns the maximum number of directories that chokidar watches in a tree of a known size. None
- * in a larger tree: chokidar stats every file when it opens a watch. That takes 1,400 ms of
- * processor time for 250 directories of 100 files, and `fs.watch` takes 40 ms.
+ * in a larger tree: chokidar stats every file when it opens a watch. For a directory of 100 files
+ * that takes 5.6 ms of processor time, and `fs.watch` takes 0.2 ms.
  */
 export function maxByChokidar(directories: number): number {
   return directories > MAX_BY_CHOKIDAR ? 0 : MAX_BY_CHOKIDAR;

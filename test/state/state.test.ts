@@ -50,6 +50,29 @@ describe('state', () => {
     expect(second.repairs).toEqual([]);
   });
 
+  it('pauses between two writes if it is told to, so that more changes share a sync', async () => {
+    const [disk, clock] = [new DiskWithFaults(), new FakeClock()];
+    const state = await opened(temporaryDirectory(), {
+      clock,
+      open: disk.open,
+      policy: { pauseMs: 8 },
+    });
+    state.put(pendingRecord('first'));
+    await state.commit();
+    disk.synced = [];
+    const commits = ['second', 'third'].map((name) => {
+      state.put(pendingRecord(name));
+      return state.commit();
+    });
+    await clock.advance(7);
+    expect(disk.synced).toEqual([]);
+    await clock.advance(1);
+    await Promise.all(commits);
+    expect(disk.synced).toHaveLength(1);
+    expect(state.committed.counts()).toMatchObject({ pending: 3 });
+    await clock.advance(8);
+  });
+
   it('reads the files that an earlier version wrote', async () => {
     const written = join(import.meta.dirname, 'schema-2');
     const expected: readonly Entry[] = JSON.parse(
