@@ -208,7 +208,13 @@ export class Backlog {
     for (const folder of [...entries.folders()]) {
       if (!this.#isPresent(folder)) continue;
       for await (const slice of entries.slices({ folder, status: ['pending'] }))
-        yield [...slice].filter((entry) => entry.status === 'pending' && laneOf(entry) === lane);
+        yield ofLane(slice, lane);
     }
   }
+}
+
+/** Yields the pending items of a lane one by one, so that they are not all in memory. */
+function* ofLane(entries: Iterable<Entry>, lane: PushLane): Iterable<Entry> {
+  for (const entry of entries)
+    if (entry.status === 'pending' && laneOf(entry) === lane) yield entry;
 }
