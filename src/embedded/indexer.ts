@@ -38,7 +38,7 @@ interface Push {
 /**
  * Indexes documents in slices. Each slice is a transaction. Requests are answered between two
  * slices. A slice takes documents of all pushes that wait. With a slice for each push, there are
- * more fsyncs and more segments to merge, and four pushes of 50 documents each take 13 % more
+ * more fsyncs and more segments to merge, and four pushes of 50 documents each take 14 % more
  * time. After a slice, an unfinished push goes to the end, so that a short one does not wait for
  * a long one.
  *
