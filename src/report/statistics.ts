@@ -4,7 +4,7 @@ import type { Clock, Timer } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { Rate } from '../lib/rate.js';
-import { nextTurn, Pace } from '../lib/slices.js';
+import { Pace } from '../lib/slices.js';
 import { numberText } from '../lib/text.js';
 import { durationText } from '../lib/units.js';
 import type { Entry, Failure, Item } from '../state/entry.js';
@@ -155,6 +155,13 @@ export class RecentDurations {
   }
 }
 
+/**
+ * The pause after each thousand records while what was confirmed before is counted, in ms. With
+ * 1,000,000 records that takes half a minute, and leaves the event loop to the first scan: without
+ * a pause, the scan takes 3 s longer.
+ */
+const RECALL_PAUSE_MS = 20;
+
 /** The resolution of the time since which items wait, in ms. */
 const STEP_MS = 5_000;
 
@@ -286,7 +293,7 @@ export class Statistics {
     const { entries } = state.committed;
     const pace = new Pace();
     for (const [, , , line] of entries.lines()) {
-      if (pace.step()) await nextTurn();
+      if (pace.step()) await clock.sleep(RECALL_PAUSE_MS);
       if (this.#unsubscribe === undefined) return;
       if (sinceOf(line) <= Math.min(startedAt - DAY_MS, this.#lastConfirmedAt ?? 0)) continue;
       const work = workOf(line, entries.bases);
