@@ -23,6 +23,9 @@ export const METRICS = {
   peersync_lookups_per_confirmed_item:
     'Look-up requests for each confirmation since the start, those of removals and checks included. It is a little more than 1 when peersync has learned how long the peer takes.',
   peersync_items_in_flight: 'Files in push requests under way.',
+  peersync_documents_reading: 'Documents whose text is being extracted.',
+  peersync_documents_waiting:
+    'Documents whose text is still to be extracted, as far as they are in memory: up to 20,000.',
   peersync_items_confirming: 'Accepted files that are looked up until the peer shows them.',
   peersync_last_confirmed_timestamp_seconds:
     'When a file was last confirmed to be searchable, as Unix time.',
@@ -303,6 +306,8 @@ export function valuesOf(live: Live, followers = 0): Values {
     if (totals.confirmed > 0)
       set('peersync_lookups_per_confirmed_item', peerdoc / totals.confirmed);
     set('peersync_items_in_flight', uplink?.inFlight);
+    set('peersync_documents_reading', uplink?.documents?.reading);
+    set('peersync_documents_waiting', uplink?.documents?.waiting);
     set('peersync_items_confirming', uplink?.confirming);
     set('peersync_time_to_visible_seconds', seconds(uplink?.timeToVisibleMs));
     const last = figures?.lastConfirmedAt;
