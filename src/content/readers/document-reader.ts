@@ -90,6 +90,15 @@ export class TextCollector {
   }
 }
 
+/** Names that office programs give to every sheet, slide and presentation. */
+const GENERIC_TITLE =
+  /^(?:(?:sheet|slide|tabelle|folie|feuil|diapositive|hoja|diapositiva|foglio|planilha|лист|слайд) ?\d+|powerpoint presentation)$/iu;
+
+/** Whether a title is one that nobody gave: `Sheet1`, `Slide 1`. */
+export function isGenericTitle(title: string): boolean {
+  return GENERIC_TITLE.test(title.trim());
+}
+
 /** Parses a date of a document, in ms since the epoch; undefined if it is not a date. */
 export function dateOf(text: string | undefined): number | undefined {
   const at = Date.parse(text ?? '');

@@ -2,7 +2,12 @@ import { messageOf } from '../../lib/errors.js';
 import type { DocumentKind } from '../../lib/file.js';
 import { documentKind } from '../signatures.js';
 import { epub, openDocument, sheets, slides, word } from './archives.js';
-import { DocumentError, type DocumentReader, type Extract } from './document-reader.js';
+import {
+  DocumentError,
+  type DocumentReader,
+  type Extract,
+  isGenericTitle,
+} from './document-reader.js';
 import { mailReader } from './mail.js';
 import { pdf } from './pdf.js';
 import { rtf } from './rtf.js';
@@ -41,7 +46,9 @@ export async function readDocument(
   if (kind === undefined) return undefined;
   const reader = READERS[kind];
   try {
-    return { reader: reader.name, ...(await reader.read(bytes, depth, enoughCharacters)) };
+    const { title, ...rest } = await reader.read(bytes, depth, enoughCharacters);
+    const isTitle = title !== undefined && !isGenericTitle(title);
+    return { reader: reader.name, ...rest, title: isTitle ? title : undefined };
   } catch (error) {
     if (error instanceof DocumentError) throw error;
     // The message becomes part of a sentence.
