@@ -1,6 +1,7 @@
 import { messageOf } from '../../lib/errors.js';
 import type { DocumentKind } from '../../lib/file.js';
 import { documentKind } from '../signatures.js';
+import { archiveReader } from './archive.js';
 import { epub, openDocument, sheets, slides, word } from './archives.js';
 import {
   DocumentError,
@@ -9,8 +10,11 @@ import {
   isGenericTitle,
 } from './document-reader.js';
 import { mailReader } from './mail.js';
+import { mboxReader } from './mbox.js';
 import { pdf } from './pdf.js';
 import { rtf } from './rtf.js';
+
+const mail = mailReader(readDocument);
 
 /** The reader of each kind of document. */
 const READERS: Readonly<Record<DocumentKind, DocumentReader>> = {
@@ -21,7 +25,9 @@ const READERS: Readonly<Record<DocumentKind, DocumentReader>> = {
   openDocument,
   epub,
   rtf,
-  mail: mailReader(readDocument),
+  mail,
+  mbox: mboxReader(mail),
+  archive: archiveReader(readDocument),
 };
 
 /** A document that was read, with the name of its reader. */
@@ -46,7 +52,7 @@ export async function readDocument(
   if (kind === undefined) return undefined;
   const reader = READERS[kind];
   try {
-    const { title, ...rest } = await reader.read(bytes, depth, enoughCharacters);
+    const { title, ...rest } = await reader.read(bytes, depth, enoughCharacters, name);
     const isTitle = title !== undefined && !isGenericTitle(title);
     return { reader: reader.name, ...rest, title: isTitle ? title : undefined };
   } catch (error) {
