@@ -180,7 +180,7 @@ const TEXT_DOCUMENTS: Partial<Readonly<Record<DocumentKind, TextDocument>>> = {
  * Names of archives. A file of another name that is one inside (.jar, .apk, .whl, .gem, .ova) is
  * not read: nobody searches the names of 10,000 classes.
  */
-const ARCHIVE_NAME = /\.(?:zip|tar|tar\.gz|tgz)$/i;
+export const ARCHIVE_NAME = /\.(?:zip|tar|tar\.gz|tgz)$/i;
 const ARCHIVE_TYPES = new Set(['application/zip', 'application/x-tar', 'application/gzip']);
 
 /** Whether a text file may be a document by its name. `documentKind` tells whether it is one. */

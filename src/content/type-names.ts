@@ -1,5 +1,5 @@
 import mime from 'mime';
-import { HEAD_BYTES, signedType } from './signatures.js';
+import { ARCHIVE_NAME, HEAD_BYTES, signedType } from './signatures.js';
 
 /** The types of files that no reader reads, as people call them, by media type. */
 const NAMES: Readonly<Record<string, string>> = {
@@ -45,6 +45,8 @@ export function typeName(path: string, head: Uint8Array): string | undefined {
   const signed = signedType(head.subarray(0, HEAD_BYTES));
   if (signed !== undefined && !signed.isContainer) return nameOf(signed.type);
   const named = nameOf(mime.getType(`/${path}`) ?? '');
+  // An archive only by its name is none, or a damaged one.
+  if (signed === undefined && ARCHIVE_NAME.test(path)) return undefined;
   // Many programs write files with the signature of old Word documents.
   return named ?? (signed?.type === OLD_OFFICE ? undefined : nameOf(signed?.type ?? ''));
 }

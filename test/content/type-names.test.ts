@@ -18,6 +18,7 @@ it.each([
   ['a.rar', 'Rar!\x1a\x07', 'a RAR archive'],
   ['a.mp3', '\x00\x01', 'a sound recording'],
   ['a.mkv', '\x00\x01', 'a video'],
+  ['a.zip', 'damaged', undefined],
   ['unknown', '\x00\x01', undefined],
 ])('%s that begins with %j is %s', (name, begin, expected) => {
   expect(typeName(`/inbox/${name}`, Buffer.from(begin, 'latin1'))).toBe(expected);

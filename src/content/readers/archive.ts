@@ -116,7 +116,7 @@ class ArchiveReading {
   async #textOf(member: Member, heading: string, depth: number): Promise<string> {
     const { limits } = this.text;
     if (member.isEncrypted) throw new MemberError('encrypted');
-    if (this.text.isLate) return '';
+    if (!this.text.hasTime()) return '';
     if (member.size > limits.memberBytes) {
       const most = formatBytes(limits.memberBytes);
       this.text.cut(`Members of more than ${most} give only their names.`);

@@ -23,7 +23,7 @@ export function mboxReader(
     read: async (bytes, depth, enoughCharacters, name) => {
       const text = new MemberText(limits, enoughCharacters);
       for (const message of messages(bytes)) {
-        if (text.isFull || text.isLate) break;
+        if (text.isFull || !text.hasTime()) break;
         await addMessage(text, message, mail, depth);
       }
       return { text: text.end(), title: depth === 0 ? name : undefined };

@@ -75,12 +75,11 @@ export class MemberText {
     return this.#isFull || this.#text.length > this.enough;
   }
 
-  /** Whether the text of further members is left out, because reading took too long. */
-  get isLate(): boolean {
-    if (cpuMs() <= this.#cpuEndMs) return false;
-    const seconds = this.limits.cpuMs / 1000;
-    this.cut(`Reading took longer than ${seconds} s.`);
-    return true;
+  /** Returns whether there is time for the text of another member; records it if there is not. */
+  hasTime(): boolean {
+    if (cpuMs() <= this.#cpuEndMs) return true;
+    this.cut(`Reading took longer than ${this.limits.cpuMs / 1000} s.`);
+    return false;
   }
 
   /** Number of members so far. */
@@ -104,9 +103,8 @@ export class MemberText {
    * @returns whether there was room for it
    */
   heading(name: string): boolean {
-    if (this.#members >= this.limits.members) {
+    if (this.#members >= this.limits.members)
       this.stop(`There are more than ${counted(this.limits.members, 'member')}.`);
-    }
     if (this.isFull) return false;
     this.#members += 1;
     this.#add(`\n\n${name.replace(/\s+/g, ' ').trim()}\n`);

@@ -12,8 +12,8 @@ import { type Member, MemberError } from './members.js';
 const BLOCK_BYTES = 512;
 /** Largest header of a long name or of pax records, in bytes. */
 const MAX_HEADER_BYTES = 1_048_576;
-/** Types of members with content: files, in old and new archives, and files in one piece. */
-const FILES = new Set(['0', '\0', '7']);
+/** Types of members without content: links, devices, directories, pipes. */
+const WITHOUT_CONTENT = new Set(['1', '2', '3', '4', '5', '6']);
 const DIRECTORY = '5';
 /** Types of headers that stand before that of a member: of GNU, and of pax. */
 const HEADERS: Readonly<Record<string, 'name' | 'records' | 'skipped'>> = {
@@ -56,7 +56,7 @@ async function* membersOf(source: Source): AsyncGenerator<Member> {
       continue;
     }
     const name = records.get('path') ?? longName ?? header.name;
-    const size = FILES.has(header.type) ? (sizeIn(records) ?? header.size) : 0;
+    const size = WITHOUT_CONTENT.has(header.type) ? 0 : (sizeIn(records) ?? header.size);
     let unread = size;
     if (header.type !== DIRECTORY && !name.endsWith('/'))
       yield {
