@@ -6,7 +6,7 @@ import { counted } from '../../lib/text.js';
 import { formatBytes } from '../../lib/units.js';
 import { decoderOf, EncodingDetector } from '../encoding.js';
 import { documentKind, HEAD_BYTES, holdsPrivateKey, signedType } from '../signatures.js';
-import { DocumentError, type DocumentReader } from './document-reader.js';
+import { DocumentError, type DocumentReader, type Extract } from './document-reader.js';
 import { readHtml } from './html.js';
 import type { ReadAttachment } from './mail.js';
 import {
@@ -133,7 +133,7 @@ class ArchiveReading {
       return '';
     }
     const read = await this.readMember(content, heading, depth + 1);
-    return read === undefined ? plainText(content, heading) : `${read.title ?? ''}\n${read.text}`;
+    return read === undefined ? plainText(content, heading, this.text.room) : titled(read);
   }
 }
 
@@ -146,17 +146,31 @@ function plainName(name: string): string {
   return steps.filter((step) => !/^\.{0,2}$/.test(step)).join('/');
 }
 
-/** Returns the text of a file that no reader reads; empty if it is none. */
-function plainText(content: Uint8Array, name: string): string {
+/** Size of the pieces in which the encoding of a text is detected, in bytes. */
+const PIECE_BYTES = 2 ** 20;
+
+/**
+ * Returns the text of a file that no reader reads; empty if it is none.
+ *
+ * @param room number of bytes of UTF-8 for which there is room. Not much more is returned of plain
+ *   text, because that would only take memory.
+ */
+function plainText(content: Uint8Array, name: string, room: number): string {
   const bytes = Buffer.from(content.buffer, content.byteOffset, content.byteLength);
   const detector = new EncodingDetector();
-  detector.write(bytes);
+  for (let at = 0; at < bytes.length; at += PIECE_BYTES)
+    detector.write(bytes.subarray(at, at + PIECE_BYTES));
   const encoding = detector.end();
   if (encoding === 'binary') return '';
-  const text = decoderOf(encoding).decode(bytes);
-  if (!/html/.test(mime.getType(`/${name}`) ?? '')) return text;
-  const page = readHtml(text);
-  return `${page.title ?? ''}\n${page.text}`;
+  const decoder = decoderOf(encoding);
+  const isHtml = /html/.test(mime.getType(`/${name}`) ?? '');
+  if (isHtml) return titled(readHtml(decoder.decode(bytes)));
+  // A byte order mark has up to three bytes.
+  return decoder.decode(bytes.subarray(0, (encoding.startsWith('utf-16') ? 2 * room : room) + 4));
+}
+
+function titled({ text, title }: Extract): string {
+  return title === undefined ? text : `${title}\n${text}`;
 }
 
 /** Returns why a member has no text, without a full stop. */

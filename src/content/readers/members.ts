@@ -82,6 +82,11 @@ export class MemberText {
     return false;
   }
 
+  /** Number of bytes of text for which there is room, in UTF-8. */
+  get room(): number {
+    return Math.max(0, this.limits.textBytes - this.#bytes);
+  }
+
   /** Number of members so far. */
   get members(): number {
     return this.#members;
@@ -113,7 +118,7 @@ export class MemberText {
 
   /** Adds the text of the member whose heading was added last. */
   add(text: string): void {
-    this.#add(`${text.trim()}\n`);
+    this.#add(`${text}\n`);
   }
 
   /** Returns the text. If something was left out, its last line says so. */
@@ -124,14 +129,14 @@ export class MemberText {
   }
 
   #add(text: string): void {
-    const room = this.limits.textBytes - this.#bytes;
+    const { room } = this;
     const size = Buffer.byteLength(text);
     this.#bytes += size;
     if (size <= room) {
       this.#text.add(text);
       return;
     }
-    const begin = Buffer.from(text).subarray(0, Math.max(0, room));
+    const begin = Buffer.from(text.slice(0, room)).subarray(0, room);
     // A character that is cut is left out.
     this.#text.add(new TextDecoder().decode(begin, { stream: true }));
     this.stop(`There are more than ${formatBytes(this.limits.textBytes)} of text.`);

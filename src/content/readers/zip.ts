@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { inflateRawSync } from 'node:zlib';
+import { constants, inflateRawSync } from 'node:zlib';
 import { type Member, MemberError } from './members.js';
 
 /**
@@ -136,7 +136,9 @@ function unpacked(zip: Buffer, at: number, { method, packedSize, size }: Entry):
   if (packed.length < packedSize) throw new MemberError('damaged');
   if (method === STORED) return packed.subarray(0, size);
   if (method !== DEFLATED) throw new MemberError('packed in a way that is not read here');
-  return inflateRawSync(packed, { maxOutputLength: Math.max(1, size) });
+  // A chunk with room for all of it saves a copy.
+  const chunkSize = Math.max(constants.Z_MIN_CHUNK, size + 1);
+  return inflateRawSync(packed, { chunkSize, maxOutputLength: Math.max(1, size) });
 }
 
 /** Returns the content of one extra field. */
