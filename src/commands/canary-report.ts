@@ -76,7 +76,7 @@ export function canaryText({
     'What the daemon will do:',
     `  It speaks the dialect ${dialect}.`,
     `  It confirms a file ${held}.`,
-    `  It pushes ${takesBinary ? 'all files: of e-mail, EPUB, Excel and PowerPoint files the text, others that are no text as they are' : 'text and the text of documents; other files are skipped'}.`,
+    `  It pushes ${takesBinary ? 'all files: of e-mail, archives, EPUB, Excel and PowerPoint files the text, others that are no text as they are' : 'text and the text of documents; other files are skipped'}.`,
     ...dropped.map((folder) => `  Files of the folder ${quoted(folder)} would end in quarantine.`),
   ];
 }

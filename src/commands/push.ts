@@ -366,8 +366,8 @@ export async function readTarget(target: Target, rules: ContentRules): Promise<R
     const found = await fingerprint({ file: path, stat: fileStat(stats) });
     if (found.kind === 'unreadable') throw refused(failures.unreadable(found.code));
     if (found.kind !== 'version') throw refused(CHANGING);
-    const { version } = found;
-    const kept = cannotTravel(version.encoding, rules);
+    const { typeName, version } = found;
+    const kept = cannotTravel(version.encoding, rules, typeName);
     if (kept !== undefined) throw refused(kept);
     return { ...target, path, version };
   } catch (error) {

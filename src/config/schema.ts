@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { DEFAULT_IGNORE } from './default-ignore.js';
+import { DEFAULT_IGNORE } from '../lib/default-ignore.js';
 import {
   collection,
   directory,
@@ -100,7 +100,7 @@ const folderSchema = z.strictObject({
     .enum(['auto', 'always'], { error: '"auto" or "always"' })
     .default('auto')
     .describe(
-      'When peersync extracts the text of PDF, office documents, EPUB, RTF and e-mail and sends that. `always` does so for every peer. `auto` does so for a peer that takes only text. For a YaCy, `auto` extracts only what a YaCy reads badly (e-mail, EPUB, Excel, PowerPoint), and sends the other files as they are.',
+      'When peersync extracts the text of PDF, office documents, EPUB, RTF, e-mail, mail folders and archives and sends that. `always` does so for every peer. `auto` does so for a peer that takes only text. For a YaCy, `auto` extracts only what a YaCy reads badly (e-mail, mail folders, archives, EPUB, Excel, PowerPoint), and sends the other files as they are.',
     ),
   onDelete: z
     .enum(['remove', 'keep'], { error: '"remove" or "keep"' })

@@ -14,6 +14,7 @@ import { type Encoding, type FileStat, fileStat, isAt, READ_FLAGS, sameStat } fr
 import { isWithin } from '../lib/text.js';
 import { EncodingDetector } from './encoding.js';
 import { documentKind, holdsPrivateKey, isNameOfTextDocument, KEY_BYTES } from './signatures.js';
+import { typeName } from './type-names.js';
 
 /**
  * The one reader of the user's files.
@@ -123,6 +124,8 @@ export type Fingerprint =
       readonly kind: 'version';
       readonly version: FileStat & { readonly sha256: string; readonly encoding: Encoding };
       readonly holdsPrivateKey: boolean;
+      /** What people call its type, if it is one that no reader reads. */
+      readonly typeName?: string | undefined;
     }
   | Refusal;
 
@@ -214,7 +217,7 @@ export function fingerprintNow(order: ReadOrder): Fingerprint {
     detector.write(bytes);
     const encoding = encodingOf(order.file, bytes, detector);
     const version = { ...order.stat, sha256: hash('sha256', bytes, 'hex'), encoding };
-    return { kind: 'version', version, holdsPrivateKey: holdsPrivateKey(bytes) };
+    return { kind: 'version', version, ...judged(order.file, bytes, encoding) };
   } catch (error) {
     return refusalFor(error);
   }
@@ -244,7 +247,15 @@ export async function fingerprint(
   }
   const encoding = encodingOf(order.file, head, detector);
   const version = { ...order.stat, sha256: sha256.digest('hex'), encoding };
-  return { kind: 'version', version, holdsPrivateKey: holdsPrivateKey(head) };
+  return { kind: 'version', version, ...judged(order.file, head, encoding) };
+}
+
+/** Returns what the first bytes of a file show besides its encoding. */
+function judged(file: string, head: Uint8Array, encoding: Encoding) {
+  return {
+    holdsPrivateKey: holdsPrivateKey(head),
+    typeName: encoding === 'binary' ? typeName(file, head) : undefined,
+  };
 }
 
 function encodingOf(file: string, head: Uint8Array, detector: EncodingDetector): Encoding {

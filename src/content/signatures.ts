@@ -42,13 +42,14 @@ const SIGNATURES: readonly Signature[] = [
   { begin: '\x1f\x8b', type: 'application/gzip', isContainer: true },
   { begin: 'PK\x03\x04', type: 'application/zip', isContainer: true },
   { begin: 'PK\x05\x06', type: 'application/zip', isContainer: true },
-  { begin: 'ustar', at: 257, type: 'application/x-tar' },
+  { begin: 'Rar!\x1a\x07', type: 'application/vnd.rar' },
+  { begin: 'ustar', at: 257, type: 'application/x-tar', isContainer: true },
   { begin: '!<arch>\n', type: 'application/x-archive' },
   { begin: '\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1', type: 'application/msword', isContainer: true },
 ];
 
-/** Offset of the name of an entry after its signature. */
-const ENTRY_NAME = 26;
+/** Offset of the name in the header of an entry. */
+const ENTRY_NAME = 30;
 
 const OFFICE = 'application/vnd.openxmlformats-officedocument';
 /** Type of a package of Office Open XML, by its main directory. */
@@ -58,7 +59,7 @@ const PACKAGES: Readonly<Record<string, string>> = {
   ppt: `${OFFICE}.presentationml.presentation`,
 };
 /** Names that every such package contains. */
-const PACKAGE = /\[Content_Types\]\.xml|_rels\/|docProps\//;
+const PACKAGE = /^(?:\[Content_Types\]\.xml$|_rels\/|docProps\/)/;
 
 /** The type of a file by its first bytes. */
 interface Signed {
@@ -98,18 +99,35 @@ function signatureOf(head: string): Signature | undefined {
 /**
  * Returns the type of a ZIP by its entries. OpenDocument and EPUB store their type uncompressed in
  * the first entry. Office Open XML is recognised by a directory, which other archives may have as
- * well.
+ * well. The content of an entry is skipped: it may be a ZIP itself.
  */
 function typeInside(zip: string): string | undefined {
-  for (const entry of zip.split('PK\x03\x04').slice(1)) {
-    const named = entry.slice(ENTRY_NAME);
-    // The size of the entry may follow it, after another signature.
-    const type = /^mimetype([\w.+-]+\/[\w.+-]+?)(?:PK\W|$)/.exec(named)?.[1];
-    if (type !== undefined) return type;
-    const directory = /^(word|xl|ppt)\//.exec(named)?.[1];
-    if (directory !== undefined && PACKAGE.test(zip)) return PACKAGES[directory];
+  const names: string[] = [];
+  for (let at = 0; zip.startsWith('PK\x03\x04', at); ) {
+    const nameEnd = at + ENTRY_NAME + numberAt(zip, at + 26, 2);
+    names.push(zip.slice(at + ENTRY_NAME, nameEnd));
+    const content = nameEnd + numberAt(zip, at + 28, 2);
+    // The size of an entry may follow its content, after another signature.
+    const isSized = (numberAt(zip, at + 6, 2) & 0x08) === 0;
+    const next = isSized ? content + numberAt(zip, at + 18, 4) : zip.indexOf('PK\x03\x04', content);
+    const type = /^mimetype([\w.+-]+\/[\w.+-]+?)(?:PK\W|$)/.exec(zip.slice(at + ENTRY_NAME))?.[1];
+    if (at === 0 && type !== undefined) return type;
+    if (next <= at) break;
+    at = next;
+  }
+  if (!names.some((name) => PACKAGE.test(name))) return undefined;
+  for (const name of names) {
+    const directory = /^(word|xl|ppt)\//.exec(name)?.[1];
+    if (directory !== undefined) return PACKAGES[directory];
   }
   return undefined;
+}
+
+/** Returns the number of that many bytes at an offset, little endian. */
+function numberAt(text: string, at: number, bytes: number): number {
+  let number = 0;
+  for (let i = bytes - 1; i >= 0; i -= 1) number = number * 256 + (text.charCodeAt(at + i) || 0);
+  return number;
 }
 
 const OPEN_DOCUMENT = 'application/vnd.oasis.opendocument';
@@ -141,6 +159,13 @@ interface TextDocument {
   readonly begin: RegExp;
 }
 
+const MBOX: TextDocument = {
+  // Apple Mail and other programs call the file in the directory of a mail folder `mbox`.
+  name: /(?:^|\/)mbox$|\.mbox$/i,
+  // The line that begins a message, and its first header field.
+  begin: /^From [^\n]*\n(?:>From [^\n]*\n)?[!-9;-~]+:/,
+};
+
 /** The kinds of document that are text. The content of other text files is pushed as it is. */
 const TEXT_DOCUMENTS: Partial<Readonly<Record<DocumentKind, TextDocument>>> = {
   mail: {
@@ -148,7 +173,15 @@ const TEXT_DOCUMENTS: Partial<Readonly<Record<DocumentKind, TextDocument>>> = {
     // Two header fields. The first may continue on lines that begin with a blank.
     begin: /^(?:From [^\n]*\n)?[!-9;-~]+:[^\n]*\n(?:[ \t][^\n]*\n)*[!-9;-~]+:/,
   },
+  mbox: MBOX,
 };
+
+/**
+ * Names of archives. A file of another name that is one inside (.jar, .apk, .whl, .gem, .ova) is
+ * not read: nobody searches the names of 10,000 classes.
+ */
+export const ARCHIVE_NAME = /\.(?:zip|tar|tar\.gz|tgz)$/i;
+const ARCHIVE_TYPES = new Set(['application/zip', 'application/x-tar', 'application/gzip']);
 
 /** Whether a text file may be a document by its name. `documentKind` tells whether it is one. */
 export function isNameOfTextDocument(name: string): boolean {
@@ -165,7 +198,9 @@ export function documentKind(name: string, head: Uint8Array): DocumentKind | und
   const begin = head.subarray(0, HEAD_BYTES);
   const signed = signedType(begin);
   if (signed !== undefined && !signed.isContainer) return KINDS[signed.type];
-  const kind = KINDS[mime.getType(`/${name}`) ?? ''];
+  if (signed !== undefined && ARCHIVE_TYPES.has(signed.type) && ARCHIVE_NAME.test(name))
+    return 'archive';
+  const kind = MBOX.name.test(name) ? 'mbox' : KINDS[mime.getType(`/${name}`) ?? ''];
   const textDocument = kind === undefined ? undefined : TEXT_DOCUMENTS[kind];
   if (textDocument !== undefined) return textDocument.begin.test(latin1(begin)) ? kind : undefined;
   // A file without a signature only has the name of a document.

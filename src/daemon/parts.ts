@@ -101,7 +101,7 @@ export async function openParts(deps: OpenDeps) {
     folders: config.folders,
     rescanMs: config.watch.rescan,
     peer: {
-      refusalOf: (encoding) => cannotTravel(encoding, dialect.current?.content),
+      refusalOf: (encoding, typeName) => cannotTravel(encoding, dialect.current?.content, typeName),
       isEmbedded: () => kind.get(),
     },
     readGroup: (orders) => ask('read', orders),

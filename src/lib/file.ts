@@ -50,7 +50,10 @@ export type DocumentKind =
   | 'openDocument'
   | 'epub'
   | 'rtf'
-  | 'mail';
+  | 'mail'
+  | 'mbox'
+  /** ZIP, tar and tar.gz. */
+  | 'archive';
 
 /** Whether these permissions let other users than the owner write in a directory. */
 export function isOpenToOthers(mode: number): boolean {

@@ -283,16 +283,17 @@ export function refused(refusal: Refusal): Extract<Unsendable, { kind: 'stale' |
  * Returns why a file with this encoding cannot be sent to the peer: some peers accept only text.
  *
  * @param rules the rules of the peer's dialect; undefined until it is known, which refuses nothing
+ * @param typeName what people call the type of the file, if that is known
  */
 export function cannotTravel(
   encoding: Encoding,
   rules: ContentRules | undefined,
+  typeName = 'not text',
 ): Failure | undefined {
   if (encoding !== 'binary' || rules === undefined || rules.takesBinary) return undefined;
   return {
     code: 'NOT_TEXT',
-    message:
-      'The file is not text, nothing here reads text from it, and this peer takes only text.',
+    message: `The file is ${typeName}. Nothing here reads text from it, and this peer takes only text.`,
     hint: 'Convert it to text or PDF, or leave it; files of this kind are skipped.',
   };
 }

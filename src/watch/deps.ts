@@ -32,10 +32,10 @@ export const WATCH_POLICY = {
 /** The facts about the peer that decide which files are pushed and which documents are removed. */
 export interface PeerFacts {
   /**
-   * Returns why the peer does not take text in an encoding, or undefined if it does. The answer
-   * depends on the encoding alone.
+   * Returns why the peer does not take text in an encoding, or undefined if it does. That depends
+   * on the encoding alone; the message names the type of the file, if it is known.
    */
-  refusalOf(encoding: Encoding): Failure | undefined;
+  refusalOf(encoding: Encoding, typeName?: string): Failure | undefined;
   /**
    * Whether the peer is an embedded one; undefined while that is unknown. The call may ask the
    * peer, so it is made only if the answer matters.

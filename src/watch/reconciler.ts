@@ -190,11 +190,11 @@ export class Reconciler {
    * Whether the reason for which an unchanged file was skipped still applies. A skip by size is
    * judged by `failureOfStat` instead.
    */
-  #isStillKeptOut({ code, message }: Failure): boolean {
+  #isStillKeptOut({ code }: Failure): boolean {
     const { folder, peer } = this.deps;
     if (code === PRIVATE_KEY) return folder.ignoreDefaults;
     if (code === NO_WORDS) return true;
-    return ENCODINGS.some((encoding) => peer.refusalOf(encoding)?.message === message);
+    return ENCODINGS.some((encoding) => peer.refusalOf(encoding)?.code === code);
   }
 
   /** Reads a file that is not being read already. If it is, another look follows. */
@@ -242,13 +242,15 @@ export class Reconciler {
 
   #takeVersion(
     path: string,
-    { holdsPrivateKey, version }: Extract<Fingerprint, { kind: 'version' }>,
+    { holdsPrivateKey, typeName, version }: Extract<Fingerprint, { kind: 'version' }>,
     taken: Taken,
     notBefore: number,
   ): void {
     const { folder, peer } = this.deps;
     const isSecret = holdsPrivateKey && folder.ignoreDefaults;
-    const refusal = isSecret ? failures.privateKey(folder.name) : peer.refusalOf(version.encoding);
+    const refusal = isSecret
+      ? failures.privateKey(folder.name)
+      : peer.refusalOf(version.encoding, typeName);
     if (refusal !== undefined) {
       this.#exclusions.skip(path, version, refusal);
       return;

@@ -227,6 +227,25 @@ it('skips the remaining pages of a PDF once it has enough characters', async () 
   expect(read?.text).not.toContain('number8');
 });
 
+it.each(['Slide 1', 'Tabelle1', 'PowerPoint Presentation'])(
+  'takes %j for no title',
+  async (title) => {
+    const bytes = zipped({
+      'word/document2.xml': '<w:t>words</w:t>',
+      'docProps/core.xml': `<dc:title>${title}</dc:title>`,
+    });
+    expect(await readDocument(bytes, 'a.docx')).toMatchObject({ text: 'words', title: undefined });
+  },
+);
+
+it('leaves the names out that Excel gives to sheets, so that none is taken for a title', async () => {
+  const bytes = zipped({
+    'xl/workbook.xml': '<sheet name="Sheet1"/><sheet name="Sheet1 of May"/><sheet name="Лист2"/>',
+    'xl/worksheets/sheet.xml': '<row><c t="str"><v>a cell</v></c></row>',
+  });
+  expect((await readDocument(bytes, 'a.xlsx'))?.text).toBe('Sheet1 of May\na cell');
+});
+
 it('reads a line with a million blanks quickly', async () => {
   const line = word(`<w:p><w:t>a${' '.repeat(1e6)}b</w:t></w:p>`);
   expect(await cpuMs(() => readDocument(line, 'a.docx'))).toBeLessThan(5_000);

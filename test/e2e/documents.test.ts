@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { deflateSync } from 'node:zlib';
+import { deflateSync, gzipSync } from 'node:zlib';
+import { zipSync } from 'fflate';
 import { describe, expect, it } from 'vitest';
 import {
   declaring,
@@ -15,6 +16,7 @@ import {
   xlsx,
   zipped,
 } from '../content/documents.js';
+import { tar, tarMember } from '../content/tar.js';
 import { Running } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
 import { temporaryDirectory } from '../support/temp.js';
@@ -99,15 +101,25 @@ describe('documents', () => {
       'i.pdf': pdf('Fichtenzapfen'),
       'i2.pdf': misplaced,
       'j.eml': eml('Tannennadel', { name: 'k.docx', bytes: docx('Hainbuche') }),
+      'k.zip': zipSync({ 'Robinie.pdf': pdf('Ulmenallee') }),
+      'l.tar.gz': gzipSync(tar({ name: 'a.docx', content: docx('Vogelbeere') })),
+      'm.mbox': Buffer.concat([
+        Buffer.from('From a\n'),
+        eml('Zeder'),
+        Buffer.from('\nFrom b\n'),
+        eml('Wacholder'),
+      ]),
     };
     const words =
-      'Eichenholz Birkenrinde Ahorn Kastanie Lindenblatt Pappel Weidenkorb Erlenbruch Fichtenzapfen Zirbelnuss Hainbuche';
+      'Eichenholz Birkenrinde Ahorn Kastanie Lindenblatt Pappel Weidenkorb Erlenbruch Fichtenzapfen Zirbelnuss Hainbuche Ulmenallee Vogelbeere Wacholder';
     const { found, listed, search, why } = await daemonWith({
       ...good,
       'broken.pdf': pdf('words').subarray(0, 200),
       'secret.docx': Buffer.from('d0cf11e0a1b11ae100', 'hex'),
       'scan.pdf': pdf(''),
       'old.doc': Buffer.from('d0cf11e0a1b11ae100', 'hex'),
+      'a.zip': zipped({ 'a.txt': 'words' }).subarray(0, 60),
+      'b.whl': zipped({ 'a.txt': 'words' }),
     });
     const paths = Object.keys(good);
     for (const [i, word] of words.split(' ').entries())
@@ -127,8 +139,13 @@ describe('documents', () => {
       { title: 'Minutes & more', url: expect.stringMatching(/c\.xlsx$/) },
     ]);
     expect(await why('i.pdf')).toContain('Its text travels: the PDF reader found 1 word.');
+    expect(await why('k.zip')).toContain('Its text travels: the archive reader found 4 words.');
+    expect(await why('old.doc')).toContain('The file is an old Word document (.doc).');
+    expect(await why('b.whl')).toContain('The file is a ZIP archive under another name than .zip.');
     const others = listed.filter(({ status }) => status !== 'confirmed');
     expect(others.map(({ code, path, status }) => [path, status, code])).toEqual([
+      ['a.zip', 'quarantined', 'DOCUMENT_BROKEN'],
+      ['b.whl', 'skipped', 'NOT_TEXT'],
       ['broken.pdf', 'quarantined', 'DOCUMENT_BROKEN'],
       ['old.doc', 'skipped', 'NOT_TEXT'],
       ['scan.pdf', 'skipped', 'NO_WORDS'],
@@ -140,6 +157,13 @@ describe('documents', () => {
     const within = (bytes: Uint8Array, depth: number): Uint8Array =>
       depth === 0 ? bytes : within(eml(`depth ${depth}`, { name: 'in.eml', bytes }), depth - 1);
     const bomb = Buffer.alloc(1_000_000_000);
+    const member = Buffer.concat(tarMember({ name: 'member' }));
+    const nested = (depth: number): Uint8Array => {
+      const content = depth === 0 ? Buffer.alloc(30_000_000, 'lies ') : nested(depth - 1);
+      return zipSync(
+        Object.fromEntries(Array.from({ length: 8 }, (_, i) => [`${i}.zip`, content])),
+      );
+    };
     const began = performance.now();
     const { daemon, found, listed } = await daemonWith({
       'declared.docx': declaring(docx('bomb'), 'word/document.xml', 1_000_000_000),
@@ -152,6 +176,9 @@ describe('documents', () => {
       'page.pdf': pdfOf(deflateSync(bomb), '/Filter /FlateDecode'),
       'mail.eml': within(eml('innermost'), 12),
       'cells.xlsx': xlsx(Array.from({ length: 200_000 }, (_, i) => `cell${i}`)),
+      'many.tar.gz': gzipSync(Buffer.alloc(1_000_000 * member.length, member), { level: 1 }),
+      'zeros.tgz': gzipSync(Buffer.concat([...tarMember({ name: 'zeros', size: 8 ** 10 }), bomb])),
+      'nested.zip': nested(3),
       'plain.md': Buffer.from('still alive'),
     });
     const seconds = (performance.now() - began) / 1000;
@@ -164,6 +191,9 @@ describe('documents', () => {
       'page.pdf': 'DOCUMENT_TOO_LARGE',
       'mail.eml': 'confirmed',
       'cells.xlsx': 'confirmed',
+      'many.tar.gz': 'confirmed',
+      'zeros.tgz': 'confirmed',
+      'nested.zip': 'confirmed',
       'plain.md': 'confirmed',
     });
     expect(await found('cell199999')).toEqual(['cells.xlsx']);

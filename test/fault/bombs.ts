@@ -1,5 +1,7 @@
-import { deflateSync } from 'node:zlib';
+import { deflateSync, gzipSync } from 'node:zlib';
+import { zipSync } from 'fflate';
 import { declaring, docx, eml, epub, pdfOf, xlsx, zipped } from '../content/documents.js';
+import { tarMember } from '../content/tar.js';
 
 const MB = 1_000_000;
 
@@ -37,6 +39,22 @@ function laughing(): string {
     (_, i) => `<!ENTITY l${i + 1} "${`&l${i};`.repeat(10)}">`,
   );
   return `<!DOCTYPE x [<!ENTITY l0 "ha">${entities.join('')}]><w:document><w:t>&l12;</w:t></w:document>`;
+}
+
+/** An archive of archives and so on, each with ten of the next, and 30 MB in the innermost. */
+function nestedArchives(mark: string, depth: number): Uint8Array {
+  const within =
+    depth === 0 ? Buffer.alloc(30 * MB, `${mark} lies `) : nestedArchives(mark, depth - 1);
+  const name = depth === 0 ? 'a.txt' : 'in.zip';
+  return zipSync(
+    Object.fromEntries(Array.from({ length: 10 }, (_, i) => [`${i}-${name}`, within])),
+  );
+}
+
+/** Repeats a member without content a million times. */
+function manyMembers(name: string): Uint8Array {
+  const member = Buffer.concat(tarMember({ name }));
+  return gzipSync(Buffer.alloc(1_000_000 * member.length, member), { level: 1 });
 }
 
 /**
@@ -88,6 +106,9 @@ export function bombs(round: number): Readonly<Record<string, Uint8Array>> {
     ),
     'cells.xlsx': xlsx(Array.from({ length: 500_000 }, (_, i) => `${mark}cell${i}`)),
     'repeated.xlsx': repeatingSheet(MB, MB + round * 5),
+    'nested.zip': nestedArchives(mark, 3),
+    'many.tar.gz': manyMembers(mark),
+    'folder.mbox': Buffer.from(`From ${mark}\nSubject: a\n\n`.repeat(MB / 2)),
   };
   return Object.fromEntries(
     Object.entries(all).map(([name, bytes]) => [`${round}-${name}`, bytes]),

@@ -12,7 +12,7 @@ import {
 import { dirname, join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { EncodingDetector } from '../../src/content/encoding.js';
-import { fingerprintNow } from '../../src/content/file-reader.js';
+import { fingerprintNow, type ReadOrder } from '../../src/content/file-reader.js';
 import { type Clock, systemClock } from '../../src/lib/clock.js';
 import { State } from '../../src/state/state.js';
 import { temporaryDirectory } from '../support/temp.js';
@@ -353,11 +353,20 @@ describe('a file is skipped', () => {
   });
 
   it('while the peer does not take its encoding, and is not read again for that', async () => {
-    const inbox = await new Inbox({ picture: Buffer.of(0x89, 0x50, 0x00) }).start();
+    const inbox = await new Inbox({
+      picture: Buffer.from('\x89PNG\r\n\x1a\n\0', 'latin1'),
+    }).start();
     const entry = inbox.get('picture');
-    expect(entry).toMatchObject({ status: 'skipped', failure: { code: 'NOT_TEXT' } });
-    await inbox.rescan();
+    const failure = { code: 'NOT_TEXT', message: 'It is a picture (PNG).' };
+    expect(entry).toMatchObject({ status: 'skipped', failure });
+    const reads: string[] = [];
+    const readGroup = async (orders: readonly ReadOrder[]) => {
+      reads.push(...orders.map(({ file }) => file));
+      return orders.map(fingerprintNow);
+    };
+    await inbox.start({ readGroup });
     expect(inbox.get('picture')).toStrictEqual(entry);
+    expect(reads).toEqual([]);
     await inbox.start({ peer: { ...PEER, refusalOf: () => undefined } });
     expect(inbox.get('picture')).toMatchObject({
       status: 'pending',

@@ -54,8 +54,10 @@ export function folderOf(path: string, changes: Partial<FolderConfig> = {}): Fol
 
 /** A peer that takes no binary files. Its kind is not known. */
 export const PEER: PeerFacts = {
-  refusalOf: (encoding) =>
-    encoding === 'binary' ? { code: 'NOT_TEXT', message: 'Not text.', hint: 'None.' } : undefined,
+  refusalOf: (encoding, typeName = 'not text') =>
+    encoding === 'binary'
+      ? { code: 'NOT_TEXT', message: `It is ${typeName}.`, hint: 'None.' }
+      : undefined,
   isEmbedded: () => undefined,
 };
 

@@ -29,9 +29,15 @@ export interface DocumentReader {
    *
    * @param depth how many other documents this one is nested in, as the attachment of a message
    * @param enoughCharacters number of characters after which the rest may be left out
+   * @param name the name of the file, without its directory
    * @throws DocumentError for a known cause; any other error means that the file is damaged
    */
-  read(bytes: Uint8Array, depth: number, enoughCharacters: number): Promise<Extract> | Extract;
+  read(
+    bytes: Uint8Array,
+    depth: number,
+    enoughCharacters: number,
+    name: string,
+  ): Promise<Extract> | Extract;
 }
 
 /** Maximum number of characters of one document. Nobody reads longer ones. */
@@ -88,6 +94,15 @@ export class TextCollector {
       .replace(/\n{3,}/g, '\n\n')
       .trim();
   }
+}
+
+/** Names that office programs give to every sheet, slide and presentation. */
+const GENERIC_TITLE =
+  /^(?:(?:sheet|slide|tabelle|folie|feuil|diapositive|hoja|diapositiva|foglio|planilha|лист|слайд) ?\d+|powerpoint presentation)$/iu;
+
+/** Whether a title is one that nobody gave: `Sheet1`, `Slide 1`. */
+export function isGenericTitle(title: string): boolean {
+  return GENERIC_TITLE.test(title.trim());
 }
 
 /** Parses a date of a document, in ms since the epoch; undefined if it is not a date. */

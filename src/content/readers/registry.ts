@@ -1,11 +1,20 @@
 import { messageOf } from '../../lib/errors.js';
 import type { DocumentKind } from '../../lib/file.js';
 import { documentKind } from '../signatures.js';
+import { archiveReader } from './archive.js';
 import { epub, openDocument, sheets, slides, word } from './archives.js';
-import { DocumentError, type DocumentReader, type Extract } from './document-reader.js';
+import {
+  DocumentError,
+  type DocumentReader,
+  type Extract,
+  isGenericTitle,
+} from './document-reader.js';
 import { mailReader } from './mail.js';
+import { mboxReader } from './mbox.js';
 import { pdf } from './pdf.js';
 import { rtf } from './rtf.js';
+
+const mail = mailReader(readDocument);
 
 /** The reader of each kind of document. */
 const READERS: Readonly<Record<DocumentKind, DocumentReader>> = {
@@ -16,7 +25,9 @@ const READERS: Readonly<Record<DocumentKind, DocumentReader>> = {
   openDocument,
   epub,
   rtf,
-  mail: mailReader(readDocument),
+  mail,
+  mbox: mboxReader(mail),
+  archive: archiveReader(readDocument),
 };
 
 /** A document that was read, with the name of its reader. */
@@ -41,7 +52,9 @@ export async function readDocument(
   if (kind === undefined) return undefined;
   const reader = READERS[kind];
   try {
-    return { reader: reader.name, ...(await reader.read(bytes, depth, enoughCharacters)) };
+    const { title, ...rest } = await reader.read(bytes, depth, enoughCharacters, name);
+    const isTitle = title !== undefined && !isGenericTitle(title);
+    return { reader: reader.name, ...rest, title: isTitle ? title : undefined };
   } catch (error) {
     if (error instanceof DocumentError) throw error;
     // The message becomes part of a sentence.

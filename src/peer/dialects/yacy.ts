@@ -198,8 +198,8 @@ export const yacy: Dialect = {
     takesBinary: true,
     readsTextAsHtml: true,
     // YaCy indexes only the words of the URL for e-mail and books. It indexes the text of sheets
-    // and slides without blanks.
-    convertHere: ['mail', 'epub', 'sheets', 'slides'],
+    // and slides without blanks. Archives and mail folders may consist of such files.
+    convertHere: ['mail', 'mbox', 'archive', 'epub', 'sheets', 'slides'],
     showsWords: true,
     maxBytes: 20_000_000,
   },

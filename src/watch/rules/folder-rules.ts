@@ -1,6 +1,6 @@
 import type { FolderConfig } from '../../config/config.js';
-import { DEFAULT_IGNORE } from '../../config/default-ignore.js';
 import { documentUrl } from '../../config/url.js';
+import { DEFAULT_IGNORE } from '../../lib/default-ignore.js';
 import { quoted } from '../../lib/text.js';
 import { directoriesAbove } from '../lister.js';
 import { IGNORE_FILE, IgnoreFiles, PatternList } from './ignore-files.js';

@@ -1,0 +1,181 @@
+import createIgnore from 'ignore';
+import mime from 'mime';
+import { DEFAULT_IGNORE } from '../../lib/default-ignore.js';
+import { messageOf } from '../../lib/errors.js';
+import { counted } from '../../lib/text.js';
+import { formatBytes } from '../../lib/units.js';
+import { decoderOf, EncodingDetector } from '../encoding.js';
+import { documentKind, HEAD_BYTES, holdsPrivateKey, signedType } from '../signatures.js';
+import { DocumentError, type DocumentReader, type Extract } from './document-reader.js';
+import { readHtml } from './html.js';
+import type { ReadAttachment } from './mail.js';
+import {
+  MEMBER_LIMITS,
+  type Member,
+  MemberError,
+  type MemberLimits,
+  MemberText,
+} from './members.js';
+import { gunzipped, tarMembers } from './tar.js';
+import { zipMembers } from './zip.js';
+
+/** Resource forks, which macOS adds to archives. */
+const RESOURCE_FORKS = ['__MACOSX/', '._*'];
+
+/**
+ * Returns the reader of ZIP, tar and tar.gz. An archive is one document: the names of its members,
+ * each with its text below it. Members that readers read, text, and archives in archives have a
+ * text. Files that no folder takes by default, such as secrets, are left out.
+ *
+ * Nothing is written, and each member is unpacked in memory. What a hostile archive can take is
+ * limited by `limits`, for all archives within it together.
+ */
+export function archiveReader(
+  readMember: ReadAttachment,
+  limits: MemberLimits = MEMBER_LIMITS,
+): DocumentReader {
+  return {
+    name: 'archive',
+    read: async (bytes, depth, enoughCharacters, name) => {
+      const reading = new ArchiveReading(readMember, new MemberText(limits, enoughCharacters));
+      await reading.add(bytes, '', depth);
+      // Without a title, a heading in the text of a member would be taken for one.
+      return { text: reading.text.end(), title: depth === 0 ? name : undefined };
+    },
+  };
+}
+
+/** Reads an archive and those within it. */
+class ArchiveReading {
+  readonly #ignore = createIgnore({ ignorecase: true }).add([...DEFAULT_IGNORE, ...RESOURCE_FORKS]);
+  /** Number of bytes that may still be unpacked. */
+  #bytesLeft: number;
+
+  constructor(
+    private readonly readMember: ReadAttachment,
+    readonly text: MemberText,
+  ) {
+    this.#bytesLeft = text.limits.bytes;
+  }
+
+  /**
+   * Adds the members of an archive.
+   *
+   * @param within the name of the archive in another one, with a slash; empty for the outermost
+   * @throws MemberError if no member can be read
+   */
+  async add(bytes: Uint8Array, within: string, depth: number): Promise<void> {
+    const before = this.text.members;
+    try {
+      for await (const member of this.#membersOf(bytes)) {
+        if (this.text.isFull) return;
+        await this.#addMember(member, within, depth);
+      }
+    } catch (error) {
+      if (this.text.isFull) return;
+      const read = this.text.members - before;
+      if (read === 0) throw error;
+      const which = within === '' ? 'The archive' : within.slice(0, -1);
+      const where = `after ${counted(read, 'member')}`;
+      this.text.cut(`${which} is damaged ${where} (${messageOf(error)}).`);
+    }
+  }
+
+  #membersOf(bytes: Uint8Array): AsyncIterable<Member> | Iterable<Member> {
+    const onUnpack = (size: number) => this.#spend(size);
+    const type = signedType(bytes.subarray(0, HEAD_BYTES))?.type;
+    if (type === 'application/zip') return zipMembers(bytes, onUnpack);
+    return tarMembers(type === 'application/gzip' ? gunzipped(bytes, onUnpack) : [bytes]);
+  }
+
+  /** @throws MemberError if that many bytes are too many */
+  #spend(size: number): void {
+    this.#bytesLeft -= size;
+    if (this.#bytesLeft >= 0) return;
+    this.text.stop(`It unpacks to more than ${formatBytes(this.text.limits.bytes)}.`);
+    throw new MemberError('not unpacked');
+  }
+
+  async #addMember(member: Member, within: string, depth: number): Promise<void> {
+    const name = plainName(member.name);
+    if (name === '' || this.#ignore.ignores(name)) return;
+    const heading = within + name;
+    if (!this.text.heading(heading)) return;
+    try {
+      this.text.add(await this.#textOf(member, heading, depth));
+    } catch (error) {
+      if (!this.text.isFull) this.text.add(`(${reasonOf(error)})`);
+    }
+  }
+
+  /**
+   * Returns the text of a member; empty for one without a text, and for an archive, whose members
+   * have headings of their own.
+   * @throws an error that `reasonOf` explains
+   */
+  async #textOf(member: Member, heading: string, depth: number): Promise<string> {
+    const { limits } = this.text;
+    if (member.isEncrypted) throw new MemberError('encrypted');
+    if (!this.text.hasTime()) return '';
+    if (member.size > limits.memberBytes) {
+      const most = formatBytes(limits.memberBytes);
+      this.text.cut(`Members of more than ${most} give only their names.`);
+      throw new MemberError('too large');
+    }
+    const content = await member.read();
+    if (holdsPrivateKey(content)) throw new MemberError('a private key, which is kept out');
+    if (documentKind(heading, content) === 'archive') {
+      if (depth >= limits.depth) {
+        this.text.cut(`Archives within ${limits.depth} others give only their names.`);
+        throw new MemberError('not opened');
+      }
+      await this.add(content, `${heading}/`, depth + 1);
+      return '';
+    }
+    const read = await this.readMember(content, heading, depth + 1);
+    return read === undefined ? plainText(content, heading, this.text.room) : titled(read);
+  }
+}
+
+/** Maximum number of characters of the name of a member. The end of a longer one is kept. */
+const MAX_NAME = 1_000;
+
+/** Returns the name of a member without steps to other directories. */
+function plainName(name: string): string {
+  const steps = name.slice(-MAX_NAME).split(/[/\\]/);
+  return steps.filter((step) => !/^\.{0,2}$/.test(step)).join('/');
+}
+
+/** Size of the pieces in which the encoding of a text is detected, in bytes. */
+const PIECE_BYTES = 2 ** 20;
+
+/**
+ * Returns the text of a file that no reader reads; empty if it is none.
+ *
+ * @param room number of bytes of UTF-8 for which there is room. Not much more is returned of plain
+ *   text, because that would only take memory.
+ */
+function plainText(content: Uint8Array, name: string, room: number): string {
+  const bytes = Buffer.from(content.buffer, content.byteOffset, content.byteLength);
+  const detector = new EncodingDetector();
+  for (let at = 0; at < bytes.length; at += PIECE_BYTES)
+    detector.write(bytes.subarray(at, at + PIECE_BYTES));
+  const encoding = detector.end();
+  if (encoding === 'binary') return '';
+  const decoder = decoderOf(encoding);
+  const isHtml = /html/.test(mime.getType(`/${name}`) ?? '');
+  if (isHtml) return titled(readHtml(decoder.decode(bytes)));
+  // A byte order mark has up to three bytes.
+  return decoder.decode(bytes.subarray(0, (encoding.startsWith('utf-16') ? 2 * room : room) + 4));
+}
+
+function titled({ text, title }: Extract): string {
+  return title === undefined ? text : `${title}\n${text}`;
+}
+
+/** Returns why a member has no text, without a full stop. */
+function reasonOf(error: unknown): string {
+  if (error instanceof MemberError) return error.message;
+  if (error instanceof DocumentError && error.code === 'DOCUMENT_ENCRYPTED') return 'encrypted';
+  return 'damaged';
+}
