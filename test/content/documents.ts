@@ -122,7 +122,7 @@ export function pdfOf(stream: Uint8Array, filter: string, font?: string): Uint8A
 }
 
 const HELVETICA = '/Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding';
-/** A font of Japanese characters, whose code table is in no file. */
+/** A font of Japanese characters, whose code table is not in the PDF. */
 export const RYUMIN = `/Subtype /Type0 /BaseFont /Ryumin-Light /Encoding /90ms-RKSJ-H /DescendantFonts [<< /Type /Font /Subtype /CIDFontType0
   /BaseFont /Ryumin-Light /CIDSystemInfo << /Registry (Adobe) /Ordering (Japan1) /Supplement 2 >> /FontDescriptor << /Type /FontDescriptor
   /FontName /Ryumin-Light /Flags 6 >> >>]`;

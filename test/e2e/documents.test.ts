@@ -11,6 +11,7 @@ import {
   pdf,
   pdfOf,
   pptx,
+  RYUMIN,
   rtf,
   xlsx,
   zipped,
@@ -98,10 +99,11 @@ describe('documents', () => {
       'h.rtf': rtf('Erlenbruch'),
       'i.pdf': pdf('Fichtenzapfen'),
       'i2.pdf': misplaced,
+      'i3.pdf': pdfOf(Buffer.from('BT /F1 12 Tf 72 720 Td <93fa967b> Tj ET'), '', RYUMIN),
       'j.eml': eml('Tannennadel', { name: 'k.docx', bytes: docx('Hainbuche') }),
     };
     const words =
-      'Eichenholz Birkenrinde Ahorn Kastanie Lindenblatt Pappel Weidenkorb Erlenbruch Fichtenzapfen Zirbelnuss Hainbuche';
+      'Eichenholz Birkenrinde Ahorn Kastanie Lindenblatt Pappel Weidenkorb Erlenbruch Fichtenzapfen Zirbelnuss 日本 Hainbuche';
     const { found, listed, search, why } = await daemonWith({
       ...good,
       'broken.pdf': pdf('words').subarray(0, 200),
