@@ -2,6 +2,7 @@ import { expect, it } from 'vitest';
 import { readDocument } from '../../src/content/readers/registry.js';
 import { cpuMs } from '../support/cpu.js';
 import {
+  CMR10,
   declaring,
   docx,
   eml,
@@ -242,6 +243,43 @@ it('joins words that a PDF hyphenates at the ends of lines', async () => {
     'BT /F1 12 Tf 14 TL 72 720 Td (A manip-) Tj T* (ulation by North-) Tj T* (South) Tj ET';
   const read = await readDocument(pdfOf(Buffer.from(lines), ''), 'a.pdf');
   expect(read?.text).toBe('A manipulation by North-\nSouth');
+});
+
+it('makes letters of the ligatures of a PDF, and of the accents that TeX draws over letters', async () => {
+  const words =
+    '[(M\\177) 500 (unchen, \\030) 400 (ca, na\\177\\020ve) -400 (\\022a, geht\\023s, o\\036ce)]';
+  const stream = Buffer.from(`BT /F1 12 Tf 72 720 Td ${words} TJ ET`);
+  const textOf = async (producer: string) =>
+    (await readDocument(pdfOf(stream, '', CMR10, producer), 'a.pdf'))?.text;
+  expect(await textOf('pdfTeX-1.40.25')).toBe('München, ça, naïve à, gehtś, office');
+  expect(await textOf('TextMaker')).toBe('M¨unchen, ¸ca, na¨ıve `a, geht´s, office');
+});
+
+it('joins words at a hyphen that is not the one of ASCII', async () => {
+  const font = `/Subtype /Type1 /BaseFont /Helvetica /Encoding << /Differences [45 /hyphentwo] >>`;
+  const stream = Buffer.from('BT /F1 12 Tf 14 TL 72 720 Td (A manip-) Tj T* (ulation) Tj ET');
+  expect((await readDocument(pdfOf(stream, '', font), 'a.pdf'))?.text).toBe('A manipulation');
+});
+
+it.each([
+  ["{\\title\\'dc{\\b ber} \\{us\\}}", 'Über {us}'],
+  ['{\\*\\title \\u352?koda}', 'Škoda'],
+  ['{\\title Folie 12}', undefined],
+])('finds the title of RTF: %s', async (group, title) => {
+  const bytes = Buffer.from(`{\\rtf1\\ansi{\\info{\\titlex no}${group}}words}`);
+  expect((await readDocument(bytes, 'a.rtf'))?.title).toBe(title);
+});
+
+it('leaves out the names that a program gave to sheets', async () => {
+  const sheet = (name: string) =>
+    zipped({
+      '[Content_Types].xml': '',
+      'xl/workbook.xml': `<sheet name="${name}"/>`,
+      'xl/worksheets/sheet1.xml': '<row><c><v>7</v></c></row>',
+    });
+  for (const name of ['Sheet1', 'Tabelle2', 'Лист1'])
+    expect((await readDocument(sheet(name), 'a.xlsx'))?.text).toBe('7');
+  expect((await readDocument(sheet('Budget 2024'), 'a.xlsx'))?.text).toBe('Budget 2024\n7');
 });
 
 it('reads a PDF whose fonts have the character encodings of Asian scripts', async () => {

@@ -2,7 +2,13 @@ import { posix } from 'node:path';
 import { unzipSync } from 'fflate';
 import { HtmlParser } from '../../lib/html-parser.js';
 import { decodedPart } from '../../lib/text.js';
-import { DocumentError, type DocumentReader, dateOf, TextCollector } from './document-reader.js';
+import {
+  DocumentError,
+  type DocumentReader,
+  dateOf,
+  isOwnName,
+  TextCollector,
+} from './document-reader.js';
 import { readHtml } from './html.js';
 
 /**
@@ -227,12 +233,13 @@ export const slides = office('PowerPoint', /^ppt\/slides\/[^/]+\.xml$/, OPEN_XML
 /** Text documents, sheets and presentations. */
 export const openDocument = office('OpenDocument', /^content\.xml$/, OPEN_DOCUMENT);
 
-/** Excel: the names of the sheets, then the sheets, one line per row. */
+/** Excel: the names that people gave to the sheets, then the sheets, one line per row. */
 export const sheets = office('Excel', /^xl\/worksheets\/[^/]+\.xml$/, OPEN_XML, (entries, into) => {
   let firstDay = Date.UTC(1899, 11, 30);
   readXml(entry(entries, 'xl/workbook.xml'), {
     onopentag: (name, { date1904, name: sheet }) => {
-      if (localName(name) === 'sheet' && sheet !== undefined) into.add(`${sheet}\n`);
+      if (localName(name) === 'sheet' && sheet !== undefined && isOwnName(sheet))
+        into.add(`${sheet}\n`);
       if (date1904 === '1' || date1904 === 'true') firstDay = Date.UTC(1904, 0, 1);
     },
   });

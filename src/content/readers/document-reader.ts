@@ -90,6 +90,15 @@ export class TextCollector {
   }
 }
 
+/** Names that office programs give to sheets, slides and presentations by themselves. */
+const DEFAULT_NAME =
+  /^(?:(?:sheet|slide|tabelle|folie|feuil|hoja|foglio|planilha|blad|arkusz|лист|工作表|シート) ?\d{1,3}|powerpoint[- ]pr[eä]sentation|untitled|unbenannt)$/iu;
+
+/** Returns whether a name says something about the content of a document. */
+export function isOwnName(name: string): boolean {
+  return !DEFAULT_NAME.test(name.trim());
+}
+
 /** Parses a date of a document, in ms since the epoch; undefined if it is not a date. */
 export function dateOf(text: string | undefined): number | undefined {
   const at = Date.parse(text ?? '');

@@ -62,9 +62,11 @@ export const pdf: DocumentReader = {
       const date = PDFDateString.toDateObject(
         field('ModDate') ?? field('CreationDate') ?? '',
       )?.getTime();
+      const isOfTex = /TeX|dvips|dvipdf/.test(`${field('Creator')} ${field('Producer')}`);
+      // Joins words that were hyphenated at the end of a line.
+      const joined = whole.replace(/(\p{Ll})[-\u2010]\n(\p{Ll})/gu, '$1$2');
       return {
-        // Joins words that were hyphenated at the end of a line.
-        text: whole.replace(/(\p{Ll})-\n(\p{Ll})/gu, '$1$2'),
+        text: isOfTex ? withAccents(joined) : joined,
         title: field('Title'),
         author: field('Author'),
         date,
@@ -93,6 +95,35 @@ async function addPage(page: PDFPageProxy, into: TextCollector): Promise<void> {
     ].flat())
       if (typeof written === 'string' && written !== '') into.add(`\n${written}\n`);
   page.cleanup();
+}
+
+/** Accents of the fonts of TeX that have no letters with accents (OT1), and their marks. */
+const ACCENTS: Readonly<Record<string, string>> = {
+  '`': '\u0300',
+  '´': '\u0301',
+  ˆ: '\u0302',
+  '˜': '\u0303',
+  '¯': '\u0304',
+  '˘': '\u0306',
+  '˙': '\u0307',
+  '¨': '\u0308',
+  '˚': '\u030a',
+  '˝': '\u030b',
+  ˇ: '\u030c',
+  '¸': '\u0327',
+};
+
+/**
+ * Makes one letter of an accent and the letter that it is drawn over, which follows it. Only TeX
+ * writes like this: elsewhere the same character is an apostrophe, as in `geht´s`.
+ */
+function withAccents(text: string): string {
+  return text.replace(/([`´ˆ˜¯˘˙¨˚˝ˇ¸])(\p{L})/gu, (both, accent: string, letter: string) => {
+    // Letters below an accent have no dot.
+    const base = letter === 'ı' ? 'i' : letter;
+    const composed = `${base}${ACCENTS[accent]}`.normalize('NFC');
+    return composed.length === 1 ? composed : both;
+  });
 }
 
 /** A comment, a link, or a form field. */

@@ -2,7 +2,7 @@ import { messageOf } from '../../lib/errors.js';
 import type { DocumentKind } from '../../lib/file.js';
 import { documentKind } from '../signatures.js';
 import { epub, openDocument, sheets, slides, word } from './archives.js';
-import { DocumentError, type DocumentReader, type Extract } from './document-reader.js';
+import { DocumentError, type DocumentReader, type Extract, isOwnName } from './document-reader.js';
 import { mailReader } from './mail.js';
 import { pdf } from './pdf.js';
 import { rtf } from './rtf.js';
@@ -41,7 +41,9 @@ export async function readDocument(
   if (kind === undefined) return undefined;
   const reader = READERS[kind];
   try {
-    return { reader: reader.name, ...(await reader.read(bytes, depth, enoughCharacters)) };
+    const read = await reader.read(bytes, depth, enoughCharacters);
+    const title = isOwnName(read.title ?? '') ? read.title : undefined;
+    return { reader: reader.name, ...read, title };
   } catch (error) {
     if (error instanceof DocumentError) throw error;
     // The message becomes part of a sentence.
