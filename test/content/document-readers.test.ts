@@ -204,6 +204,38 @@ it.each([
     'From: a@b\n\npage',
   ],
   [
+    'messages whose page says more than their text, in which addresses do not count',
+    message(
+      'multipart/alternative; boundary=x',
+      `--x\n\nRead it at https://example.org/${'x'.repeat(90)}\n--x\nContent-Type: text/html\n\n<p>All the news of the week\n--x--`,
+    ),
+    'From: a@b\n\nAll the news of the week',
+  ],
+  [
+    'messages whose text says more than their page',
+    message(
+      'multipart/alternative; boundary=x',
+      '--x\n\nAll the news\n--x\nContent-Type: text/html\n\n<p>News\n--x--',
+    ),
+    'From: a@b\n\nAll the news',
+  ],
+  [
+    'attached text that is declared as bytes, in an older encoding',
+    message(
+      'multipart/mixed; boundary=x',
+      `--x\nContent-Type: application/octet-stream; name=a.txt\nContent-Disposition: attachment\nContent-Transfer-Encoding: base64\n\n${Buffer.from('Gr\xfc\xdfe', 'latin1').toString('base64')}\n--x--`,
+    ),
+    'From: a@b\n\na.txt\nGrüße',
+  ],
+  [
+    'attached messages without a name',
+    message(
+      'multipart/mixed; boundary=x',
+      '--x\nContent-Type: message/rfc822\nContent-Disposition: attachment\n\nFrom: c@d\nSubject: Plan\n\nwithin\n--x--',
+    ),
+    'From: a@b\n\nPlan\nFrom: c@d\n\nwithin',
+  ],
+  [
     'attached text',
     message(
       'multipart/mixed; boundary=x',
