@@ -6,8 +6,12 @@ import { systemClock } from './lib/clock.js';
 import { messageOf } from './lib/errors.js';
 import { frame } from './lib/pipe-messages.js';
 import { lowerPriority } from './lib/work-thread.js';
-import { type DocumentRequest, LIMIT_SIGNALS } from './uplink/document-answer.js';
-import type { Packed } from './uplink/documents.js';
+import {
+  type DocumentRequest,
+  LIMIT_SIGNALS,
+  MAX_PROCESS_BYTES,
+} from './uplink/document-answer.js';
+import type { Extracted } from './uplink/documents.js';
 
 /**
  * A process that reads documents (PDF, office, e-mail), one at a time. `DocumentProcesses` starts
@@ -19,8 +23,6 @@ import type { Packed } from './uplink/documents.js';
  * the daemon knows why.
  */
 
-/** RSS of the process, in bytes. */
-const MAX_MEMORY = 352 * 2 ** 20;
 /**
  * RSS after a document above which the process ends, in bytes. A new process then has all of the
  * memory for the next document.
@@ -42,7 +44,8 @@ function watch(parent: number): void {
   let maxCpuMs = Number.POSITIVE_INFINITY;
   const check = () => {
     if (process.ppid !== parent) process.kill(process.pid, 'SIGKILL');
-    if (process.memoryUsage.rss() > MAX_MEMORY) process.kill(process.pid, LIMIT_SIGNALS.memory);
+    if (process.memoryUsage.rss() > MAX_PROCESS_BYTES)
+      process.kill(process.pid, LIMIT_SIGNALS.memory);
     if (cpuMs() > maxCpuMs) process.kill(process.pid, LIMIT_SIGNALS.cpu);
     systemClock.after(CHECK_MS, check);
   };
@@ -85,40 +88,35 @@ async function serve(starter: string | undefined): Promise<void> {
   // PDF.js leaves rejected promises of a damaged file without a handler. The promise that matters
   // rejects as well.
   process.on('unhandledRejection', () => {});
-  const { packDocument, unreadableDocument } = await import('./uplink/document-text.js');
+  const { extractDocument, unreadableDocument } = await import('./uplink/document-text.js');
   await import('./content/readers/registry.js');
   const write = (header: object, body?: Uint8Array) => {
     for (const piece of frame(header, body)) process.stdout.write(piece);
   };
   await watching;
   write({ ready: true });
-  const refused = (...why: Parameters<typeof unreadableDocument>): Packed => ({
+  const refused = (...why: Parameters<typeof unreadableDocument>): Extracted => ({
     kind: 'refused',
     failure: unreadableDocument(...why),
   });
   for await (const line of createInterface({ input: process.stdin })) {
     const { id, mostBytes, mostCpuMs, order } = JSON.parse(line) as DocumentRequest;
     watcher.postMessage(mostCpuMs);
-    let packed = await packDocument(order).catch((error: unknown) =>
+    let result = await extractDocument(order).catch((error: unknown) =>
       refused('DOCUMENT_BROKEN', messageOf(error).slice(0, 300)),
     );
-    let body = encodedOf(packed);
-    if (body !== undefined && body.length > mostBytes) {
-      packed = refused('DOCUMENT_TOO_LARGE', 'it has too much text');
-      body = undefined;
+    let { page = undefined } = result.kind === 'extracted' ? result : {};
+    if (page !== undefined && page.bytes.length > mostBytes) {
+      result = refused('DOCUMENT_TOO_LARGE', 'it has too much text');
+      page = undefined;
     }
     const isLast = process.memoryUsage.rss() > RESTART_MEMORY;
-    write({ id, packed: { ...packed, text: undefined }, isLast }, body);
+    const { extracted } = page ?? {};
+    write({ id, result: { ...result, page: undefined, extracted }, isLast }, page?.bytes);
     // The watching thread keeps the process alive until the daemon ends it.
     if (isLast) return;
   }
   process.exit(0);
-}
-
-/** Returns the encoded text of a document. */
-function encodedOf(packed: Packed): Uint8Array | undefined {
-  if (packed.kind !== 'content' || !('encoded' in packed.text)) return undefined;
-  return packed.text.encoded;
 }
 
 /** Makes this the first process that the system ends if it runs out of memory. */

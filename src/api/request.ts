@@ -152,15 +152,15 @@ export function hasShape<T>(schema: z.ZodType<T>, value: unknown): value is T {
 const MANY_LINES = 100;
 
 /**
- * Returns whether all values have a shape; see `hasShape`. A line of `list` takes 0.3 µs, and 3.5
- * where the parser is not compiled.
+ * Returns whether all values have a shape; see `hasShape`. A line of `list` takes 0.3 µs, 1.6 where
+ * each is checked by itself, and 3.5 where the parser is not compiled.
  */
 export function haveShape<T>(
   schema: z.ZodType<T>,
   values: readonly unknown[],
 ): values is readonly T[] {
   const jitless = values.length < MANY_LINES;
-  return values.every((value) => schema.safeParse(value, { jitless }).success);
+  return z.array(schema).safeParse(values, { jitless }).success;
 }
 
 /** The question of a request that takes no parameters. */

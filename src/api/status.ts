@@ -99,6 +99,13 @@ const statusLine: z.ZodType<StatusReport> = z.object({
       inFlight: z.number(),
       confirming: z.number(),
       timeToVisibleMs: z.number().optional(),
+      documents: z
+        .object({
+          waiting: z.number(),
+          reading: z.number(),
+          longest: z.object({ file: z.string(), since: z.number() }).exactOptional(),
+        })
+        .optional(),
       removalsFailing: z
         .object({ documents: z.number(), message: z.string(), hint: z.string() })
         .optional(),

@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Config } from '../config/config.js';
+import { ExtractCache } from '../content/extracts.js';
 import { openQueue } from '../daemon/open-queue.js';
 import { systemClock } from '../lib/clock.js';
 import { PeersyncError } from '../lib/errors.js';
@@ -51,7 +52,7 @@ export interface OwnUplinkOptions {
   readonly log: Logger;
   readonly signal: AbortSignal;
   /** Reads documents. @default in a process of its own */
-  readonly packDocument?: Packers['packDocument'];
+  readonly extractDocument?: Packers['extractDocument'];
   /** The program that reads documents in a process of its own. @default the shipped program */
   readonly documentProgram?: URL;
 }
@@ -118,7 +119,7 @@ export class OwnUplink {
     private readonly directory: string,
     private readonly state: State,
   ) {
-    const { config, log, packDocument, signal } = options;
+    const { config, extractDocument, log, signal } = options;
     const { documentProgram = new URL('../document-process.js', import.meta.url) } = options;
     const clock = this.#clock;
     this.#over = AbortSignal.any([signal, this.#ending.signal]);
@@ -135,9 +136,14 @@ export class OwnUplink {
       log,
       readers: {
         pack: async (order) => pack(order),
-        packDocument: packDocument ?? ((...order) => documents.read(...order)),
+        extractDocument: extractDocument ?? ((order) => documents.read(order)),
         failure: undefined,
       },
+      extracts: new ExtractCache(
+        join(directory, 'extracts'),
+        clock,
+        () => config.documents.cacheSize,
+      ),
       dialect: { current: dialect, known: async () => true, redetect: async () => false },
       settings: { ...config, push: { ...config.push, attempts: 1, maxItems: 1, linger: 0 } },
       folders: {

@@ -82,6 +82,9 @@ export function reportLines(report: StatusReport, now: number, width?: number): 
   ];
 }
 
+/** A document that is read for a shorter time is not named, in ms. */
+const WORTH_NAMING_MS = 5_000;
+
 /** Returns the lines of the peer, its failure, the files and the page. */
 function summaryLines(report: StatusReport, now: number): Line[] {
   const { figures, pace, page } = report;
@@ -100,8 +103,20 @@ function summaryLines(report: StatusReport, now: number): Line[] {
     isWell ? peer : styled('red', peer),
     ...peerFailureLines(report, now).map((line) => `         ${line}`),
     `files    ${countsText(report)}${speedText(report)}${ago}`,
+    ...readingLines(report, now),
     ...(page === undefined ? [] : [`page     ${page}`]),
   ];
+}
+
+/** Returns the documents that are read before they are pushed; none if there are none. */
+function readingLines({ uplink }: StatusReport, now: number): string[] {
+  const { longest, reading = 0, waiting = 0 } = uplink?.documents ?? {};
+  if (reading + waiting === 0) return [];
+  const numbers = `${counted(reading, 'document')} being read, ${numberText(waiting)} waiting`;
+  const ms = longest === undefined ? 0 : now - longest.since;
+  const slowest =
+    ms < WORTH_NAMING_MS ? '' : `, ${safe(longest?.file ?? '')} for ${durationText(ms)}`;
+  return [`reading  ${numbers}${slowest}`];
 }
 
 /** Returns the files by status: `12 confirmed, 3 pending, 0 accepted`. */

@@ -10,6 +10,7 @@ import {
   folderUrl,
   oneOf,
   optionalDuration,
+  optionalNumber,
   path,
   pattern,
   peerUrl,
@@ -241,6 +242,15 @@ const push = section('How documents are pushed.', {
   }),
 });
 
+const documents = section('How documents (PDF, office documents and the like) are read.', {
+  concurrency: optionalNumber(1, 64).describe(
+    'The most documents that are read at the same time, each by a process of its own with up to 352 MiB of memory. The default is one less than the processor cores, at least 1, and no more than fit into half of the memory. Lower it to leave more of the machine to others.',
+  ),
+  cacheSize: size('128 MiB', '1 TiB', '1 GiB').describe(
+    'The most disk space for the texts of documents, which are kept in `extracts` below `state.dir`, so that no document is read twice. Those that were not used for longest are removed. Raise it when you move large collections of documents about.',
+  ),
+});
+
 const confirm = section('How peersync confirms that documents are searchable.', {
   timeout: duration('1s', '30d', '10m').describe(
     'How long the peer may take to show an accepted file before it is pushed again. Raise it for a peer with a long indexing queue.',
@@ -332,6 +342,7 @@ export const configSchema = z
     watch,
     state,
     mirror: mirrorSchema,
+    documents,
     push,
     confirm,
     audit,

@@ -190,6 +190,21 @@ export async function* pieces(
   }
 }
 
+/** Returns why a file is not as it was found at rest, without reading it; undefined if it is. */
+export async function changeOf({
+  file,
+  stat,
+  linksWithin,
+}: ReadOrder): Promise<Refusal | undefined> {
+  try {
+    const path = linksWithin === undefined ? file : within(linksWithin, await realpath(file));
+    checkStat(await lstat(path), stat);
+    return undefined;
+  } catch (error) {
+    return refusalFor(error);
+  }
+}
+
 /** Hashes a small file and detects its encoding, synchronously: for a worker. */
 export function fingerprintNow(order: ReadOrder): Fingerprint {
   const bytes = readWhole(order);

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { restorePause } from '../api/pause.js';
 import type { FolderConfig } from '../config/config.js';
 import { documentUrl } from '../config/url.js';
+import { ExtractCache } from '../content/extracts.js';
 import { startEmbeddedPeer } from '../embedded/embedded-peer.js';
 import { messageOf } from '../lib/errors.js';
 import { HealthCheck } from '../lib/health.js';
@@ -118,7 +119,7 @@ export async function openParts(deps: OpenDeps) {
     },
     readers: {
       pack: (order) => ask('pack', order),
-      packDocument: (...order) => documents.read(...order),
+      extractDocument: (order) => documents.read(order),
       get failure() {
         return documents.failure;
       },
@@ -134,6 +135,11 @@ export async function openParts(deps: OpenDeps) {
       extracts: (folder) => folderNamed(folder)?.extract === 'always',
       recheck: (item) => watcher.lookSoon(item),
     },
+    extracts: new ExtractCache(
+      join(config.state.dir, 'extracts'),
+      clock,
+      () => current.config.documents.cacheSize,
+    ),
     embeddedPeer: config.peer.url === 'embedded' ? client : undefined,
   };
   const uplink = new Uplink(uplinkDeps);

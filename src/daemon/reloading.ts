@@ -99,7 +99,7 @@ export class Reloading {
   /** @returns one line for each change in the files that the configuration names */
   async #apply(taken: Reloaded, access: PeerAccess): Promise<string[]> {
     const { current, parts, onFailure, onReload } = this.deps;
-    const { client, queue, watcher, housekeeping, mirrors, audit, state } = parts;
+    const { client, queue, watcher, housekeeping, mirrors, audit, state, uplink } = parts;
     const { config, restart } = taken;
     const before = current.config;
     current.config = config;
@@ -114,6 +114,7 @@ export class Reloading {
     if (config !== before) {
       const { hints, rescan } = config.watch;
       queue.limit(queueLimits(config));
+      uplink.configured();
       watcher.configure({ folders: config.folders, hints, rescanMs: rescan });
       await housekeeping.configure(config);
       await mirrors.configure(config.mirror);

@@ -1,5 +1,15 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { link, open, readFile, readlink, rename, rm, stat, writeFile } from 'node:fs/promises';
+import {
+  type FileHandle,
+  link,
+  open,
+  readFile,
+  readlink,
+  rename,
+  rm,
+  stat,
+  writeFile,
+} from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
 import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -144,7 +154,7 @@ async function writeHeartbeat(path: string, text: string): Promise<boolean> {
   try {
     const file = await open(path, 'r+');
     try {
-      if ((await file.readFile('utf8')) !== text) return false;
+      if ((await beginningOf(file, text.length + 1)) !== text) return false;
       await file.write(text, 0);
       return true;
     } finally {
@@ -154,6 +164,12 @@ async function writeHeartbeat(path: string, text: string): Promise<boolean> {
     const code = systemCode(error);
     return code !== 'ENOENT' && code !== 'ENOTDIR';
   }
+}
+
+/** Returns up to `length` bytes of a file as text, by one read: `readFile` takes two steps. */
+async function beginningOf(file: FileHandle, length: number): Promise<string> {
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, 0);
+  return buffer.toString('utf8', 0, bytesRead);
 }
 
 /** Returns the holder of the lock `path` if it is alive. */

@@ -306,34 +306,6 @@ function formSize(bytes: Uint8Array): number {
   return size;
 }
 
-const PERCENT = 0x25;
-/** The bytes that each encoding can produce. */
-const OUTPUT_BYTES = {
-  form: bytesMatching(/[A-Za-z0-9*\-._+%]/),
-  base64: bytesMatching(/[A-Za-z0-9+/=]/),
-};
-
-function bytesMatching(characters: RegExp): Uint8Array {
-  return Uint8Array.from({ length: 256 }, (_, byte) =>
-    Number(characters.test(String.fromCharCode(byte))),
-  );
-}
-
-/**
- * Whether `encoded` can be the encoding of a text with `size` bytes: it has the right length, and
- * only bytes that `encode` writes.
- */
-export function isEncoded(encoded: Uint8Array, encoding: TextEncoding, size: number): boolean {
-  const written = OUTPUT_BYTES[encoding];
-  let escapes = 0;
-  for (let i = 0; i < encoded.length; i += 1) {
-    const byte = encoded[i] as number;
-    if (written[byte] === 0) return false;
-    if (byte === PERCENT) escapes += 1;
-  }
-  return encoded.length === (encoding === 'base64' ? Math.ceil(size / 3) * 4 : size + 2 * escapes);
-}
-
 /** Encodes a text. Base64 is one line, with padding. */
 export function encode(bytes: Uint8Array, encoding: TextEncoding): Buffer {
   if (encoding === 'base64') {

@@ -7,8 +7,8 @@ import { nextTurn, Pace } from '../lib/slices.js';
 import { fromVisible, isWithin, quoted } from '../lib/text.js';
 import type { EntriesReader } from '../state/entries-reader.js';
 import { type Entry, keptOutFor } from '../state/entry.js';
-import { statusOf } from '../state/line.js';
-import { sortedEntries } from '../state/sorting.js';
+import { decode, plainItem, statusOf, type UrlBases } from '../state/line.js';
+import { type SortedLine, sortedLines } from '../state/sorting.js';
 import type { StateView } from '../state/state.js';
 import type { Scope } from '../uplink/retry.js';
 import { look } from '../watch/lister.js';
@@ -79,11 +79,19 @@ export async function* listEntries(
   state: StateView,
   { folder, status }: ListFilter,
 ): AsyncGenerator<Iterable<ListedEntry>> {
-  for await (const slice of sortedEntries(state.entries, { folder, status })) yield lotOf(slice);
+  const { entries } = state;
+  for await (const slice of sortedLines(entries, { folder, status }))
+    yield lotOf(slice, entries.bases);
 }
 
-function* lotOf(entries: Iterable<Entry>): Iterable<ListedEntry> {
-  for (const entry of entries) yield listed(entry);
+/** Most records are plain. A list of them takes a third of the time that decoding them takes. */
+function* lotOf(lines: Iterable<SortedLine>, bases: UrlBases): Iterable<ListedEntry> {
+  for (const { folder, path, line } of lines) {
+    const plain = plainItem(line, path, bases);
+    yield plain === undefined
+      ? listed(decode(line, folder, path, bases))
+      : { folder, path, ...plain };
+  }
 }
 
 /** A line of `list` with the absolute path. */

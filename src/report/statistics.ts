@@ -4,7 +4,7 @@ import type { Clock, Timer } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { Rate } from '../lib/rate.js';
-import { nextTurn, Pace } from '../lib/slices.js';
+import { Pace } from '../lib/slices.js';
 import { numberText } from '../lib/text.js';
 import { durationText } from '../lib/units.js';
 import { type Failure, type Item, isItem } from '../state/entry.js';
@@ -155,6 +155,13 @@ export class RecentDurations {
   }
 }
 
+/**
+ * The pause after each thousand records while what was confirmed before is counted, in ms. With
+ * 1,000,000 records that takes half a minute, and leaves the event loop to the first scan: without
+ * a pause, the scan takes 3 s longer.
+ */
+const RECALL_PAUSE_MS = 20;
+
 /** The resolution of the time since which items wait, in ms. */
 const STEP_MS = 5_000;
 
@@ -230,6 +237,7 @@ export class Statistics {
   samples: readonly Sample[] = [];
   /** Resolves when the confirmations of earlier runs are counted. */
   recalled: Promise<void> = Promise.resolve();
+  #isRecalled = false;
   /** The durations of the present sample. */
   readonly #durations = newHistogram();
   readonly #rate = new Rate();
@@ -251,9 +259,14 @@ export class Statistics {
     for await (const slice of state.committed.entries.slices({ status: ['pending', 'accepted'] }))
       for (const entry of slice) if (isItem(entry)) this.#countWaiting(entry, 1);
     this.#unsubscribe = state.onCommit((after, before) => this.#onCommit(after, before));
-    this.recalled = this.#recall().catch((error) => {
-      log.error({ err: error }, `what was confirmed before cannot be counted: ${messageOf(error)}`);
-    });
+    this.recalled = this.#recall()
+      .catch((error) => {
+        const reason = messageOf(error);
+        log.error({ err: error }, `what was confirmed before cannot be counted: ${reason}`);
+      })
+      .finally(() => {
+        this.#isRecalled = true;
+      });
   }
 
   async stop(): Promise<void> {
@@ -286,7 +299,7 @@ export class Statistics {
     const { entries } = state.committed;
     const pace = new Pace();
     for (const [, , , line] of entries.lines()) {
-      if (pace.step()) await nextTurn();
+      if (pace.step()) await clock.sleep(RECALL_PAUSE_MS);
       if (this.#unsubscribe === undefined) return;
       if (sinceOf(line) <= Math.min(startedAt - DAY_MS, this.#lastConfirmedAt ?? 0)) continue;
       const work = workOf(line, entries.bases);
@@ -387,7 +400,8 @@ export class Statistics {
     const { count, p95Ms = 0 } = hour.at(now);
     const { waiting, oldestSince = now } = one.waiting.read();
     const late: string[] = [];
-    if (p95Ms > limitMs)
+    // A part of the last hour may be slower than the whole.
+    if (this.#isRecalled && p95Ms > limitMs)
       late.push(`95 % of ${numberText(count)} in the last hour took up to ${durationText(p95Ms)}`);
     if (now - oldestSince > limitMs)
       late.push(

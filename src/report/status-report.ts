@@ -57,6 +57,7 @@ interface UplinkReport {
   readonly inFlight: number;
   readonly confirming: number;
   readonly timeToVisibleMs?: number | undefined;
+  readonly documents?: UplinkStatus['documents'] | undefined;
   readonly removalsFailing?: UplinkStatus['removalsFailing'];
   readonly readersFailure?: UplinkStatus['readersFailure'];
 }

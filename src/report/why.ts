@@ -298,6 +298,16 @@ function nextOf(
     );
   }
   const { uplink } = live.parts;
+  if (status === 'pending' && entry.inFlight === undefined) {
+    const { readersFailure: unreadable } = uplink.status();
+    const extraction = uplink.extractionOf(entry);
+    if (extraction !== undefined && unreadable !== undefined)
+      return say(`It waits to be read. ${unreadable.message} ${unreadable.hint}`);
+    if (extraction === 'waits')
+      return say('It waits to be read; its text is pushed after that.', entry.notBefore);
+    if (extraction !== undefined)
+      return say('It is being read at this moment; its text is pushed after that.');
+  }
   const isInFlight = uplink.isInFlight(entry);
   const isUnanswered = status === 'pending' && entry.inFlight !== undefined && !isInFlight;
   const waiting = waitingForPeer(
@@ -305,10 +315,6 @@ function nextOf(
     status === 'accepted' || isUnanswered ? 'confirm' : 'push',
   );
   if (waiting !== undefined) return waiting;
-  const { readersFailure: unreadable } = uplink.status();
-  const isUnsent = status === 'pending' && entry.inFlight === undefined;
-  if (isUnsent && entry.version.encoding === 'document' && unreadable !== undefined)
-    return say(`It waits to be read. ${unreadable.message} ${unreadable.hint}`);
   if (isInFlight) return say('It is on its way to the peer at this moment.');
   if (status === 'pending' && !isUnanswered) return say('It is pushed.', entry.notBefore);
   const { at, lastAnswer } = uplink.nextLookUp(entry) ?? {};

@@ -292,22 +292,55 @@ export interface Work {
 }
 
 /**
- * Returns the work on an item, which takes 0.9 µs where `decode` takes 2.1. Undefined for a skipped
+ * Returns the work on an item, which takes 0.8 µs where `decode` takes 4.8. Undefined for a skipped
  * file.
  */
 export function workOf(line: string, bases: UrlBases): Work | undefined {
-  const base = bases[baseOf(line)];
   const status = statusOf(line);
-  if (base === undefined || status === 'skipped') return undefined;
-  const row = JSON.parse(line) as Row;
-  const since = row[5];
+  const found = WORK.exec(line);
+  const base = bases[Number(found?.[1])];
+  if (found === null || base === undefined || status === 'skipped') return undefined;
+  const since = Number(found[2]);
+  const history = historyOf(JSON.parse(found[3] ?? '') as HistoryRow, { status, since });
+  return { status, since, collection: base.collection, history };
+}
+
+/** A history, in which a text may hold brackets. */
+const HISTORY = /\[(?:[^"\]]|"(?:[^"\\]|\\.)*")*\]/.source;
+/** The beginning of the line of an item: the number of the base, `since`, and the history. */
+const WORK = new RegExp(`^(?:[^,]+,){4}"[a-z](\\d+)",([^,]+),(${HISTORY})`);
+
+/** What a list shows of an item about which there is nothing else to say. */
+export interface PlainItem {
+  readonly status: Entry['status'];
+  readonly since: number;
+  readonly size: number;
+  readonly sha256: string;
+  readonly url: string;
+}
+
+/**
+ * Returns what a list shows of an item, which takes 1.1 µs where `decode` takes 4.8. Undefined if
+ * the item is not pending, accepted or confirmed, or if its line may have more to show: attempts, a
+ * failure, a URL of its own, or a text in what was sent or shown.
+ */
+export function plainItem(line: string, path: string, bases: UrlBases): PlainItem | undefined {
+  const found = PLAIN.exec(line);
+  const base = bases[Number(found?.[2])];
+  if (found === null || base === undefined) return undefined;
   return {
-    status,
-    since,
-    collection: base.collection,
-    history: historyOf(row[6], { status, since }),
+    status: statusOf(line),
+    since: Number(found[3]),
+    size: Number(found[1]),
+    sha256: unpackHash(found[4] ?? ''),
+    url: `${base.url ?? ''}${encodePath(path)}`,
   };
 }
+
+/** A whole line up to `detail`, in which the rows after the encoding hold only numbers. */
+const PLAIN = new RegExp(
+  `^\\[([^,]+),[^,]+,[^,]+,[^,]+,"[pac](\\d+)",([^,]+),${HISTORY},"([^"]+)",\\d(?:,(?:null|\\[[^"[\\]]*\\])){0,2}\\]$`,
+);
 
 function sentOf(row: SentRow, entry: Unfinished): Sent {
   const { version, since } = entry;

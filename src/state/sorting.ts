@@ -2,20 +2,22 @@ import { joinPath } from '../lib/file.js';
 import { nextTurn, Pace, SLICE_ITEMS } from '../lib/slices.js';
 import type { EntriesReader } from './entries-reader.js';
 import type { Entry, ItemKey } from './entry.js';
-import { decode, statusOf } from './line.js';
+import { statusOf } from './line.js';
 
 /** Number of names collected, sorted or merged in one go: 2 to 3 ms. */
 const RUN = 4_096;
-/**
- * Number of records in a slice. The text of a list then fits into the buffer of a socket: 6.5 µs of
- * processor time a line, and 7.5 with 1,000.
- */
+/** Number of records in a slice. The text of a list then fits into the buffer of a socket. */
 const SLICE_RECORDS = 250;
 
 /** Selects records; all of them if nothing is given. */
 interface SortedSelection {
   readonly folder?: string | undefined;
   readonly status?: Entry['status'] | undefined;
+}
+
+/** A record as text, with its key. */
+export interface SortedLine extends ItemKey {
+  readonly line: string;
 }
 
 /**
@@ -36,29 +38,29 @@ interface WalkedDirectory {
  * Paths are compared as whole texts, as `LC_ALL=C sort` does. Only the names in the current
  * directory and its ancestors are sorted and kept in memory.
  */
-export async function* sortedEntries(
+export async function* sortedLines(
   entries: EntriesReader,
   { folder, status }: SortedSelection = {},
-): AsyncGenerator<Iterable<Entry>> {
+): AsyncGenerator<Iterable<SortedLine>> {
   for (const name of folder === undefined ? [...entries.folders()].sort() : [folder]) {
     if (status !== undefined && entries.counts(name)[status] === 0) continue;
     for await (const paths of sortedPaths(entries, name, status)) {
-      yield entriesAt(entries, name, paths, status);
+      yield linesAt(entries, name, paths, status);
       await nextTurn();
     }
   }
 }
 
-function* entriesAt(
+function* linesAt(
   entries: EntriesReader,
   folder: string,
   paths: readonly string[],
   status: SortedSelection['status'],
-): Iterable<Entry> {
+): Iterable<SortedLine> {
   for (const path of paths) {
     const line = entries.line(folder, path);
     if (line === undefined || (status !== undefined && statusOf(line) !== status)) continue;
-    yield decode(line, folder, path, entries.bases);
+    yield { folder, path, line };
   }
 }
 

@@ -8,21 +8,13 @@ import { delayLeftMs } from './retry.js';
 const URL_TAKEN_MS = 1_000;
 
 /**
- * The two lanes of pushes. Reading a document may take minutes in its own process, so text does not
- * wait for documents.
+ * The lane of an item: `document` until its text is extracted, which may take minutes, then `text`,
+ * from which it is pushed.
  */
-export type PushLane = 'text' | 'document';
-
-function laneOf({ version }: PendingItem): PushLane {
-  return version.encoding === 'document' ? 'document' : 'text';
-}
-
-export function isDocument(item: PendingItem): boolean {
-  return laneOf(item) === 'document';
-}
+export type BacklogLane = 'text' | 'document';
 
 /**
- * The queue of pending items to push, by lane, the earliest first. It stores keys only: the item is
+ * The queue of pending items, by lane, the earliest first. It stores keys only: the item is
  * read from the state when its turn comes, and keys of items that are not pending any more are
  * dropped then.
  *
@@ -36,7 +28,7 @@ export function isDocument(item: PendingItem): boolean {
  */
 export class Backlog {
   readonly #deps: UplinkDeps;
-  readonly #lanes: Readonly<Record<PushLane, ReadyQueue<ItemKey>>>;
+  readonly #lanes: Readonly<Record<BacklogLane, ReadyQueue<ItemKey>>>;
   /**
    * The URL and the present record of each item in flight. The record is the same object until the
    * item changes.
@@ -44,9 +36,17 @@ export class Backlog {
   readonly #inFlight = new Map<string, { readonly url: string; entry: Entry | undefined }>();
   readonly #urls = new Set<string>();
 
-  constructor(deps: UplinkDeps, onDue: () => void) {
+  /**
+   * @param onDue called when an item becomes due, or is found to belong in the other lane
+   * @param isExtracted whether an item can be pushed without reading a document first
+   */
+  constructor(
+    deps: UplinkDeps,
+    private readonly onDue: () => void,
+    private readonly isExtracted: (item: PendingItem) => boolean = () => true,
+  ) {
     this.#deps = deps;
-    const queueOf = (lane: PushLane) =>
+    const queueOf = (lane: BacklogLane) =>
       new ReadyQueue<ItemKey>(
         deps.clock,
         deps.maxInMemory ?? MAX_IN_MEMORY,
@@ -54,6 +54,10 @@ export class Backlog {
         onDue,
       );
     this.#lanes = { text: queueOf('text'), document: queueOf('document') };
+  }
+
+  #laneOf(item: PendingItem): BacklogLane {
+    return this.isExtracted(item) ? 'text' : 'document';
   }
 
   get #queues(): readonly ReadyQueue<ItemKey>[] {
@@ -69,8 +73,13 @@ export class Backlog {
     return this.#inFlight.size === 0 && this.#queues.every(({ isIdle }) => isIdle);
   }
 
-  hasDue(lane: PushLane): boolean {
+  hasDue(lane: BacklogLane): boolean {
     return this.#lanes[lane].hasDue;
+  }
+
+  /** The number of items in the lane, as far as they are in memory. */
+  sizeOf(lane: BacklogLane): number {
+    return this.#lanes[lane].size;
   }
 
   /** Returns the time until a pass over the state begins, in ms. */
@@ -131,7 +140,7 @@ export class Backlog {
     const key = itemKeyText(place);
     // A file may change its lane while it waits.
     this.delete(key);
-    this.#lanes[laneOf(item)].put(key, place, clock.now() + leftMs);
+    this.#lanes[this.#laneOf(item)].put(key, place, clock.now() + leftMs);
   }
 
   delete(key: string): void {
@@ -139,18 +148,41 @@ export class Backlog {
   }
 
   /**
-   * Offers the due items of a lane, the earliest first, until one is not accepted. Accepted items
-   * are in flight.
+   * Offers the due items that can be pushed, the earliest first, until one is not accepted.
+   * Accepted items are in flight.
    */
-  take(accepts: (item: PendingItem) => boolean, lane: PushLane = 'text'): void {
+  take(accepts: (item: PendingItem) => boolean): void {
+    for (const item of this.#due('text')) {
+      if (this.#urls.has(item.url)) this.add(item, URL_TAKEN_MS);
+      else if (accepts(item)) this.claim(item);
+      else return;
+    }
+  }
+
+  /**
+   * Removes the first due document that is to be extracted, and returns it. It is not in flight: it
+   * may change, be removed and be added again meanwhile.
+   */
+  takeDocument(): PendingItem | undefined {
+    for (const item of this.#due('document')) {
+      this.delete(itemKeyText(item));
+      return item;
+    }
+    return undefined;
+  }
+
+  /** Yields the due items of a lane, the earliest first, without those that do not belong there. */
+  *#due(lane: BacklogLane): Iterable<PendingItem> {
     for (const [key, { folder, path }] of this.#lanes[lane].allDue) {
       const item = this.#isPresent(folder) ? this.#deps.state.get(folder, path) : undefined;
       const isWaiting =
         item?.status === 'pending' && item.inFlight === undefined && !this.#inFlight.has(key);
       if (!isWaiting) this.delete(key);
-      else if (this.#urls.has(item.url)) this.add(item, URL_TAKEN_MS);
-      else if (accepts(item)) this.claim(item);
-      else return;
+      else if (this.#laneOf(item) === lane) yield item;
+      else {
+        this.add(item);
+        this.onDue();
+      }
     }
   }
 
@@ -203,18 +235,18 @@ export class Backlog {
     return this.#deps.folders.stateOf(folder) === 'there';
   }
 
-  async *#pending(lane: PushLane): AsyncGenerator<Iterable<Entry>> {
+  async *#pending(lane: BacklogLane): AsyncGenerator<Iterable<Entry>> {
     const { entries } = this.#deps.state;
     for (const folder of [...entries.folders()]) {
       if (!this.#isPresent(folder)) continue;
       for await (const slice of entries.slices({ folder, status: ['pending'] }))
-        yield ofLane(slice, lane);
+        yield this.#ofLane(slice, lane);
     }
   }
-}
 
-/** Yields the pending items of a lane one by one, so that they are not all in memory. */
-function* ofLane(entries: Iterable<Entry>, lane: PushLane): Iterable<Entry> {
-  for (const entry of entries)
-    if (entry.status === 'pending' && laneOf(entry) === lane) yield entry;
+  /** Yields the pending items of a lane one by one, so that they are not all in memory. */
+  *#ofLane(entries: Iterable<Entry>, lane: BacklogLane): Iterable<Entry> {
+    for (const entry of entries)
+      if (entry.status === 'pending' && this.#laneOf(entry) === lane) yield entry;
+  }
 }

@@ -1,4 +1,5 @@
 import type { Config } from '../config/config.js';
+import type { ExtractCache } from '../content/extracts.js';
 import type { Clock } from '../lib/clock.js';
 import { PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
@@ -35,7 +36,10 @@ export interface DialectSource {
 export type FolderState = 'there' | 'missing';
 
 /** The part of the configuration that the uplink reads. The queue enforces the rates. */
-export type UplinkSettings = Pick<Config, 'push' | 'confirm'>;
+export type UplinkSettings = LookUpSettings & Pick<Config, 'documents'>;
+
+/** The part that look-ups read. */
+type LookUpSettings = Pick<Config, 'push' | 'confirm'>;
 
 /** The folders of the configuration, and their files as the watcher sees them. */
 interface Folders {
@@ -77,12 +81,15 @@ export interface Deps {
   readonly queue: Pick<RequestQueue, 'run' | 'ready' | 'hasRoom' | 'isBusy' | 'answeringForMs'>;
   readonly peer: UplinkPeer;
   readonly dialect: DialectSource;
-  readonly settings: UplinkSettings;
+  readonly settings: LookUpSettings;
 }
 
 export interface UplinkDeps extends Deps {
+  readonly settings: UplinkSettings;
   readonly folders: Folders;
   readonly readers: Readers;
+  /** The texts of documents that were read. */
+  readonly extracts: Pick<ExtractCache, 'find' | 'store' | 'drop'>;
   /**
    * Maximum number of due pending items in memory, and of later ones; twice as many accepted items.
    * @default 10,000

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import type { Frame } from '../lib/pipe-messages.js';
-import { isEncoded } from '../peer/form.js';
-import type { DocumentOrder, Packed } from './documents.js';
+import type { DocumentOrder, Extracted } from './documents.js';
 
 /**
  * Signals with which a process ends itself at a limit. Their default action ends it without a core
@@ -9,12 +8,15 @@ import type { DocumentOrder, Packed } from './documents.js';
  */
 export const LIMIT_SIGNALS = { memory: 'SIGUSR2', cpu: 'SIGVTALRM' } as const;
 
+/** The most memory of a process that reads documents, in bytes (RSS). */
+export const MAX_PROCESS_BYTES = 352 * 2 ** 20;
+
 /** An order for a process that reads documents, written as one line of JSON. */
 export interface DocumentRequest {
   /** The answer repeats it. */
   readonly id: number;
   readonly order: DocumentOrder;
-  /** Maximum size of the text, encoded for the request, in bytes. */
+  /** Maximum size of the page, in bytes. */
   readonly mostBytes: number;
   /** Maximum processor time, in ms. */
   readonly mostCpuMs: number;
@@ -23,23 +25,17 @@ export interface DocumentRequest {
 const count = z.number().int().nonnegative();
 const short = z.string().max(1_000);
 
-/**
- * The header of the answer. The text of the document, encoded for the request, is the body of the
- * message.
- */
+/** The header of the answer. The page is the body of the message. */
 const ANSWER = z.object({
   id: count,
-  packed: z.discriminatedUnion('kind', [
+  result: z.discriminatedUnion('kind', [
     z.object({
-      kind: z.literal('content'),
-      size: count,
-      digest: z.string().regex(/^[0-9a-f]{64}$/),
-      type: z.enum(['', 'text/html; charset=UTF-8']),
+      kind: z.literal('extracted'),
       words: count,
-      extracted: z.object({ reader: short, words: count }),
+      /** Set if the text was wanted. */
+      extracted: z.object({ reader: short, words: count }).optional(),
     }),
     z.object({ kind: z.literal('wordless'), reader: short }),
-    z.object({ kind: z.literal('counted'), words: count }),
     z.object({
       kind: z.literal('refused'),
       failure: z.object({
@@ -49,7 +45,6 @@ const ANSWER = z.object({
       }),
     }),
     z.object({ kind: z.literal('stale') }),
-    z.object({ kind: z.literal('tooLarge') }),
     z.object({ kind: z.literal('unreadable'), code: short }),
   ]),
   /** Whether the process accepts no further order. */
@@ -58,7 +53,7 @@ const ANSWER = z.object({
 
 /** A validated answer. */
 export interface DocumentAnswer {
-  readonly packed: Packed;
+  readonly result: Extracted;
   /** Whether the process accepts no further order. */
   readonly isLast: boolean;
 }
@@ -73,11 +68,11 @@ export function answerOf({ body, header }: Frame, { id, order }: DocumentRequest
   const { data: answer } = ANSWER.safeParse(header);
   if (answer === undefined) throw new Error('it answered in a wrong form');
   if (answer.id !== id) throw new Error('it answered another order');
-  const { isLast, packed } = answer;
-  if (packed.kind !== 'content') return { packed, isLast };
-  const { encoding } = order.rules;
-  // The text is copied into a request: other characters could add fields to that.
-  if (!isEncoded(body, encoding, packed.size))
-    throw new Error('it answered with wrongly encoded text');
-  return { packed: { ...packed, text: { encoding, size: packed.size, encoded: body } }, isLast };
+  const { isLast, result } = answer;
+  if (result.kind !== 'extracted') return { result, isLast };
+  const { extracted, kind, words } = result;
+  if ((extracted !== undefined) !== (order.wanted === 'text'))
+    throw new Error('it answered with something else than was wanted');
+  const page = extracted && { page: { bytes: body, extracted } };
+  return { result: { kind, words, ...page }, isLast };
 }

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { availableParallelism, totalmem } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import PQueue from 'p-queue';
 import type { Clock, Timer } from '../lib/clock.js';
@@ -11,9 +12,10 @@ import {
   type DocumentAnswer,
   type DocumentRequest,
   LIMIT_SIGNALS,
+  MAX_PROCESS_BYTES,
 } from './document-answer.js';
 import { unreadableDocument } from './document-text.js';
-import { type DocumentOrder, type Packed, STALE } from './documents.js';
+import { type DocumentOrder, type Extracted, STALE } from './documents.js';
 
 /** Maximum processor time for one document, in ms. */
 const MAX_CPU_MS = 60_000;
@@ -37,7 +39,7 @@ const RESTART_MS = 1_000;
 const LONGEST_RESTART_MS = 60_000;
 /** Idle time after which a process is ended, in ms: it takes about 80 MB. */
 const IDLE_MS = 30_000;
-/** Maximum size of the text of one document, encoded for the request, in bytes. */
+/** Maximum size of the page of one document, in bytes. */
 const MAX_ANSWER_BYTES = 96 * 2 ** 20;
 
 /**
@@ -55,6 +57,19 @@ const MEMORY_SIGNALS = new Set<NodeJS.Signals | null>([
 /** Number of characters of the error output that are kept until a process is ready. */
 const ERROR_TAIL_CHARACTERS = 2048;
 
+/**
+ * Returns how many documents are read at the same time unless the configuration says otherwise: as
+ * many as there are processor cores without one, but no more than fit into half of the memory.
+ * Otherwise the system would kill processes, and good documents would be refused for that.
+ */
+export function usualConcurrency(
+  cores = availableParallelism(),
+  memory = Math.min(process.constrainedMemory() || Number.POSITIVE_INFINITY, totalmem()),
+): number {
+  const fitting = Math.floor(memory / 2 / MAX_PROCESS_BYTES);
+  return Math.max(1, Math.min(cores - 1, fitting));
+}
+
 /** The reason why no document can be read at present. */
 export type ReadersFailure = Failure & {
   /** In ms since the epoch. */
@@ -62,21 +77,22 @@ export type ReadersFailure = Failure & {
 };
 
 /**
- * Reads documents in a process, one after the other.
+ * Reads documents, each in a process that reads no other one meanwhile. As many processes run as
+ * documents are read at the same time: the caller decides how many those are.
  *
  * A hostile document can end only the process that reads it. The document is refused, and the next
- * one is read by a new process. A failure is blamed on the document only if its process had read
+ * one is read by another process. A failure is blamed on the document only if its process had read
  * nothing before; otherwise the document is read again by a new process. If the system killed the
  * process (SIGKILL, as it does when the machine lacks memory), the document is read once more
  * before it is refused.
  */
 export class DocumentProcesses {
-  /**
-   * One document at a time: two processes together would take more memory than a small machine has.
-   */
-  readonly #queue = new PQueue({ concurrency: 1 });
-  /** The running process, busy or idle. */
-  #reader: ReaderProcess | undefined;
+  /** Processes start one after the other. If none starts, one failure is told for all. */
+  readonly #starts = new PQueue({ concurrency: 1 });
+  /** The running processes, busy or idle. */
+  readonly #readers = new Set<ReaderProcess>();
+  /** The idle ones, the one that was busy last at the end. */
+  readonly #idle: ReaderProcess[] = [];
   readonly #closing = new AbortController();
   /** The reason why no process starts; undefined if one does. */
   failure: ReadersFailure | undefined;
@@ -88,21 +104,14 @@ export class DocumentProcesses {
     private readonly log: Logger,
   ) {}
 
-  /**
-   * Reads one document when its turn comes; resolves to undefined if it is not wanted any more by
-   * then. Never rejects. After `close`, every document is reported as stale.
-   */
-  async read(order: DocumentOrder, isWanted = () => true): Promise<Packed | undefined> {
-    return await this.#queue.add(async () => {
-      return isWanted() ? await this.#read(order) : undefined;
-    });
-  }
-
-  async #read(order: DocumentOrder): Promise<Packed> {
+  /** Reads one document. Never rejects. After `close`, every document is reported as stale. */
+  async read(order: DocumentOrder): Promise<Extracted> {
     let kills = 0;
+    let used = this.#idle.pop();
     for (;;) {
-      const reader = this.#reader ?? (await this.#start());
+      const reader = used ?? (await this.#starts.add(() => this.#start()));
       if (reader === undefined) return STALE;
+      used = undefined;
       const isFresh = reader.answers === 0;
       try {
         return await this.#readWith(reader, order);
@@ -118,10 +127,10 @@ export class DocumentProcesses {
     }
   }
 
-  /** Ends the process at once. */
+  /** Ends all processes at once. */
   async close(): Promise<void> {
     this.#closing.abort();
-    await this.#reader?.kill();
+    await Promise.all([...this.#readers].map((reader) => reader.kill()));
   }
 
   /**
@@ -155,9 +164,11 @@ export class DocumentProcesses {
    * @throws Error if it is not ready in time
    */
   async #ready(reader: ReaderProcess): Promise<void> {
-    this.#reader = reader;
+    this.#readers.add(reader);
     void reader.ended.then(() => {
-      if (this.#reader === reader) this.#reader = undefined;
+      this.#readers.delete(reader);
+      const at = this.#idle.indexOf(reader);
+      if (at !== -1) this.#idle.splice(at, 1);
     });
     const late = new Error(`it was not ready after ${START_MS / 1000} s`);
     const limit = this.clock.after(START_MS, () => void reader.kill(late));
@@ -185,21 +196,27 @@ export class DocumentProcesses {
   }
 
   /** @throws Error if the process failed, perhaps because of an earlier document */
-  async #readWith(reader: ReaderProcess, order: DocumentOrder): Promise<Packed> {
+  async #readWith(reader: ReaderProcess, order: DocumentOrder): Promise<Extracted> {
     reader.idle?.cancel();
     const limit = this.clock.after(
       MAX_READING_MS,
       () => void reader.kill(new TooSlow('it takes too long')),
     );
     try {
-      const { isLast, packed } = await reader.ask(order);
-      // Two processes together would take more memory than a small machine has.
+      const { isLast, result } = await reader.ask(order);
+      // It ends before its successor starts: the two together would take more memory.
       if (isLast) await reader.kill();
-      else reader.idle = this.clock.after(IDLE_MS, () => void reader.kill(), { background: true });
-      return packed;
+      else this.#rest(reader);
+      return result;
     } finally {
       limit.cancel();
     }
+  }
+
+  #rest(reader: ReaderProcess): void {
+    if (!this.#readers.has(reader)) return;
+    reader.idle = this.clock.after(IDLE_MS, () => void reader.kill(), { background: true });
+    this.#idle.push(reader);
   }
 }
 

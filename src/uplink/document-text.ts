@@ -8,10 +8,9 @@ import { escapeText } from '../lib/markup.js';
 import { withoutSequences } from '../lib/rewriting.js';
 import type { ContentRules } from '../peer/dialects/dialect.js';
 import { plainTextRewriting } from '../peer/dialects/yacy-text.js';
-import { encode } from '../peer/form.js';
 import type { Failure } from '../state/entry.js';
-import { type DocumentOrder, type Packed, refused, STALE } from './documents.js';
-import { HTML, rewritten } from './upload-plan.js';
+import { type DocumentOrder, type Extracted, refused, STALE } from './documents.js';
+import { rewritten } from './upload-plan.js';
 
 const WORD = /[\p{L}\p{N}]+/gu;
 /**
@@ -25,7 +24,7 @@ const COUNTED_CHARACTERS = 4_000;
  * and may need any time and memory: meant for a process that can be killed. Must not be called
  * again before it returns, because documents share a buffer.
  */
-export async function packDocument(order: DocumentOrder): Promise<Packed> {
+export async function extractDocument(order: DocumentOrder): Promise<Extracted> {
   const { file, linksWithin, rules, version, wanted } = order;
   const bytes = readWhole({ file, stat: version, linksWithin });
   if (!Buffer.isBuffer(bytes)) return refused(bytes);
@@ -35,21 +34,15 @@ export async function packDocument(order: DocumentOrder): Promise<Packed> {
     const enough = wanted === 'words' ? COUNTED_CHARACTERS : undefined;
     const read = await readDocument(bytes, basename(file), 0, enough);
     if (read === undefined) return STALE;
-    const words = new PlainWords();
-    words.write(Buffer.from(read.text));
-    const counted = words.end() ?? 0;
-    if (wanted === 'words') return { kind: 'counted', words: counted };
+    const counter = new PlainWords();
+    counter.write(Buffer.from(read.text));
+    const words = counter.end() ?? 0;
+    if (wanted === 'words') return { kind: 'extracted', words };
     let found = 0;
     for (const _ of read.text.matchAll(WORD)) found += 1;
     if (found === 0) return { kind: 'wordless', reader: read.reader };
-    const page = pageOf(read, rules);
-    if (page.length > (rules.maxBytes ?? page.length)) return { kind: 'tooLarge' };
-    const { encoding } = rules;
-    const text = { encoding, size: page.length, encoded: encode(page, encoding) };
-    const type = rules.takesBinary ? `${HTML}; charset=UTF-8` : '';
     const extracted = { reader: read.reader, words: found };
-    const digest = hash('sha256', page, 'hex');
-    return { kind: 'content', text, size: page.length, digest, type, words: counted, extracted };
+    return { kind: 'extracted', words, page: { bytes: pageOf(read, rules), extracted } };
   } catch (error) {
     if (error instanceof DocumentError) return { kind: 'refused', failure: failureOf(error) };
     throw error;

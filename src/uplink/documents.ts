@@ -1,6 +1,8 @@
 import { createHash, type Hash, hash } from 'node:crypto';
 import { basename } from 'node:path';
+import type { NewExtract, StoredExtract, StoredPage } from '../content/extracts.js';
 import {
+  changeOf,
   pieces,
   type ReadOrder,
   type Refusal,
@@ -9,13 +11,24 @@ import {
 } from '../content/file-reader.js';
 import { documentKind, HEAD_BYTES } from '../content/signatures.js';
 import { NO_WORDS } from '../content/words.js';
-import type { Clock } from '../lib/clock.js';
-import type { Encoding } from '../lib/file.js';
+import type { Encoding, FileStat } from '../lib/file.js';
 import type { Rewriting } from '../lib/rewriting.js';
 import type { ContentRules } from '../peer/dialects/dialect.js';
 import { type EncodedText, encode, type Text, type TextSource } from '../peer/form.js';
 import type { Failure, Version } from '../state/entry.js';
-import { rewritten, type UploadPlan, uploadPlanOf } from './upload-plan.js';
+import { HTML, rewritten, type UploadPlan, uploadPlanOf } from './upload-plan.js';
+
+/** Why nothing of a file can be sent. */
+export type Unsendable =
+  /** A text without a word, or a document in which its reader found none. */
+  | { readonly kind: 'wordless'; readonly reader?: string }
+  /** A document that cannot be read. */
+  | { readonly kind: 'refused'; readonly failure: Failure }
+  /** The file is not in the expected version any more: it has to be looked at again. */
+  | { readonly kind: 'stale' }
+  /** The file is larger than the peer accepts in one document. */
+  | { readonly kind: 'tooLarge' }
+  | { readonly kind: 'unreadable'; readonly code: string };
 
 /** The result of reading a file for a push. */
 export type Packed =
@@ -33,26 +46,16 @@ export type Packed =
       /**
        * The reader that extracted the text, and the number of words it found; only for a document.
        */
-      readonly extracted?: Extracted;
+      readonly extracted?: StoredPage['extracted'];
     }
-  /** A text without a word, or a document in which its reader found none. */
-  | { readonly kind: 'wordless'; readonly reader?: string }
-  /** A document that is sent unchanged, with its number of words, counted up to 100. */
-  | { readonly kind: 'counted'; readonly words: number }
-  /** A document that cannot be read. */
-  | { readonly kind: 'refused'; readonly failure: Failure }
-  /** The file is not in the expected version any more: it has to be looked at again. */
-  | { readonly kind: 'stale' }
-  /** The file is larger than the peer accepts in one document. */
-  | { readonly kind: 'tooLarge' }
-  | { readonly kind: 'unreadable'; readonly code: string };
+  /** A document that was not extracted, or whose page is damaged or gone: it is extracted first. */
+  | { readonly kind: 'notExtracted' }
+  | Unsendable;
 
-/** The text that a reader extracted, described. */
-export interface Extracted {
-  /** Name of the reader, such as `PDF`. */
-  readonly reader: string;
-  readonly words: number;
-}
+/** The result of extracting a document. */
+export type Extracted =
+  | ({ readonly kind: 'extracted' } & NewExtract)
+  | Exclude<Unsendable, { kind: 'tooLarge' }>;
 
 /** A file to be read and encoded. */
 export interface PackFile {
@@ -60,8 +63,8 @@ export interface PackFile {
   /** See `ReadOrder`. */
   readonly linksWithin?: string | undefined;
   readonly version: Version;
-  /** Whether the text of a document is sent even if the peer accepts the document itself. */
-  readonly isExtracted?: boolean;
+  /** What was extracted from a document. */
+  readonly extract?: StoredExtract | undefined;
 }
 
 /** Files to be read and encoded. */
@@ -70,130 +73,108 @@ export interface PackOrder {
   readonly files: readonly PackFile[];
 }
 
-/** Files of one batch. */
-interface BatchOrder extends PackOrder {
-  /** The batch is full at this many bytes of extracted text. */
-  readonly maxBytes: number;
-}
-
-/** One document to be read. */
-export interface DocumentOrder extends Omit<PackFile, 'isExtracted'> {
+/** A document to be extracted. */
+export interface DocumentOrder extends Omit<PackFile, 'extract'> {
   readonly rules: ContentRules;
-  /** The text of the document, encoded; or only its number of words. */
+  /** The text of the document as a page; or only its number of words. */
   readonly wanted: 'text' | 'words';
 }
 
-/** The functions that read and encode files. */
+/** The functions that read files. */
 export interface Packers {
-  /** Reads small files, all in one call. */
+  /** Reads and encodes small files, all in one call. */
   readonly pack: (order: PackOrder) => Promise<readonly Packed[]>;
-  /**
-   * Extracts the text of a document, or counts its words. Resolves to undefined if `isWanted` is
-   * false when its turn comes.
-   */
-  readonly packDocument: (
-    order: DocumentOrder,
-    isWanted: () => boolean,
-  ) => Promise<Packed | undefined>;
+  /** Reads a document in a process of its own. */
+  readonly extractDocument: (order: DocumentOrder) => Promise<Extracted>;
 }
 
 /** Files up to this many bytes are read whole; larger ones are streamed. */
 const MAX_WHOLE_BYTES = 256 * 1024;
-/** Longest time that a batch waits for its documents, in ms. */
-const MAX_DOCUMENTS_MS = 10_000;
 
 /**
  * Reads and encodes the files of a batch: small ones together in a thread, large ones each by
- * itself, and documents in their process. A document may take long, and a small one may have a
- * large text: when the batch is full or has waited for 10 s, the remaining documents are left for
- * the next batch.
+ * itself. A document was extracted before: its page is read like a text, if the document itself is
+ * still the one that was read.
  *
  * @param onProgress called after each file that takes long
- * @returns one result for each file; undefined for a document that is left
  */
 export async function packAll(
-  { clock, readers }: { readonly clock: Clock; readonly readers: Packers },
-  { files, maxBytes, rules }: BatchOrder,
+  pack: Packers['pack'],
+  { files, rules }: PackOrder,
   onProgress: () => void = () => {},
-): Promise<readonly (Packed | undefined)[]> {
-  const end = clock.now() + MAX_DOCUMENTS_MS;
-  let room = maxBytes;
-  let count = 0;
-  const readOne = async (order: DocumentOrder) => {
-    count += 1;
-    // The first document is always read, so that each batch makes progress.
-    const isFirst = count === 1;
-    const read = await readers.packDocument(
-      order,
-      () => isFirst || (room > 0 && clock.now() < end),
-    );
-    if (read?.kind === 'content') room -= read.size;
-    onProgress();
-    return read;
-  };
-  const isDocument = ({ version }: PackFile) => version.encoding === 'document';
-  const isSmall = (each: PackFile) => !isDocument(each) && each.version.size <= MAX_WHOLE_BYTES;
-  const readDocuments = async () => {
-    const read: (Packed | undefined)[] = [];
-    for (const each of files.filter(isDocument))
-      read.push(await packDocumentFile(each, rules, readOne));
-    return read;
-  };
-  const [smallOnes, documentsRead] = await Promise.all([
-    readers.pack({ rules, files: files.filter(isSmall) }),
-    readDocuments(),
-  ]);
-  const small = smallOnes.values();
-  const documents = documentsRead.values();
-  const packed: (Packed | undefined)[] = [];
-  for (const each of files) {
-    if (isSmall(each)) packed.push(small.next().value ?? STALE);
-    else packed.push(isDocument(each) ? documents.next().value : await streamed(each, rules));
+): Promise<readonly Packed[]> {
+  const changes = await Promise.all(
+    files.map((each) => each.extract?.page && changeOf({ ...each, stat: each.version })),
+  );
+  const isSmall = ({ extract, version }: PackFile, i: number) =>
+    changes[i] === undefined && (extract?.page?.stat ?? version).size <= MAX_WHOLE_BYTES;
+  const small = (await pack({ rules, files: files.filter(isSmall) })).values();
+  const packed: Packed[] = [];
+  for (const [i, each] of files.entries()) {
+    const change = changes[i];
+    if (change !== undefined) packed.push(refused(change));
+    else if (isSmall(each, i)) packed.push(small.next().value ?? STALE);
+    else packed.push(await streamed(each, rules));
     onProgress();
   }
   return packed;
 }
 
 /**
- * Packs a document as its text, or unchanged with its words counted. If its reader fails on a
- * document that is to be sent unchanged, it is sent without a count: the peer may read it better.
- */
-async function packDocumentFile(
-  each: PackFile,
-  rules: ContentRules,
-  packDocument: (order: DocumentOrder) => Promise<Packed | undefined>,
-): Promise<Packed | undefined> {
-  const { file, linksWithin, version } = each;
-  const order = { file, linksWithin, rules, version };
-  let isText: boolean;
-  try {
-    isText = await isSentAsText(each, rules);
-  } catch (error) {
-    return refused(refusalFor(error));
-  }
-  if (isText) return await packDocument({ ...order, wanted: 'text' });
-  const early = whyUnpackable(version, rules);
-  if (early !== undefined) return early;
-  const read = await packDocument({ ...order, wanted: 'words' });
-  if (read?.kind !== 'counted' && read?.kind !== 'refused') return read;
-  const packed = await streamed(each, rules);
-  return packed.kind === 'content' && read.kind === 'counted'
-    ? { ...packed, words: read.words }
-    : packed;
-}
-
-/**
  * Whether the text of a document is sent instead of the document: if the folder asks for it, the
  * peer accepts only text, or the peer reads this kind badly.
+ *
+ * @param isExtracted whether the folder asks for it
  * @throws errors that `refusalFor` explains
  */
-async function isSentAsText(
-  { file, isExtracted = false, linksWithin, version }: PackFile,
+export async function isSentAsText(
+  { file, linksWithin, version }: PackFile,
+  isExtracted: boolean,
   { convertHere: badlyRead, takesBinary }: ContentRules,
 ): Promise<boolean> {
   if (isExtracted || !takesBinary) return true;
   const kind = documentKind(basename(file), await headOf({ file, stat: version, linksWithin }));
   return kind !== undefined && badlyRead.includes(kind);
+}
+
+/** The bytes that are sent for a file, and how. */
+interface Source {
+  readonly order: ReadOrder;
+  readonly sha256: string;
+  /** @param head the first bytes */
+  readonly newPlan: (head: Uint8Array) => UploadPlan;
+  /** Returns what it means that the bytes cannot be read, or are others. */
+  readonly refused: (refusal: Refusal) => Packed;
+}
+
+/** @returns why nothing is read, if so */
+function sourceOf(
+  { extract, file, linksWithin, version }: PackFile,
+  rules: ContentRules,
+): Source | Packed {
+  const { encoding, sha256 } = version;
+  const order = { file, stat: version, linksWithin };
+  if (encoding === 'document' && extract === undefined) return NOT_EXTRACTED;
+  if (extract?.page === undefined) {
+    // A file that was read before the dialect was known may be one that the peer does not accept;
+    // the next scan skips it.
+    if (cannotTravel(encoding, rules) !== undefined) return STALE;
+    const newPlan = (head: Uint8Array) => uploadPlanOf(file, encoding, head, rules);
+    return isTooLarge(version, rules) ? TOO_LARGE : { order, sha256, newPlan, refused };
+  }
+  const { digest, file: page, stat } = extract.page;
+  if (isTooLarge(stat, rules)) return TOO_LARGE;
+  const type = rules.takesBinary ? `${HTML}; charset=UTF-8` : '';
+  return {
+    order: { file: page, stat },
+    sha256: digest,
+    newPlan: () => ({ type, rewriting: undefined, words: undefined }),
+    refused: () => NOT_EXTRACTED,
+  };
+}
+
+export function isTooLarge({ size }: FileStat, { maxBytes = size }: ContentRules): boolean {
+  return size > maxBytes;
 }
 
 /**
@@ -204,38 +185,45 @@ export function pack({ rules, files }: PackOrder): readonly Packed[] {
   return files.map((each) => packOne(each, rules));
 }
 
-function packOne({ file, linksWithin, version }: PackFile, rules: ContentRules): Packed {
-  const bytes = whyUnpackable(version, rules) ?? readWhole({ file, stat: version, linksWithin });
-  if (!Buffer.isBuffer(bytes)) return refused(bytes);
-  if (hash('sha256', bytes, 'hex') !== version.sha256) return STALE;
-  const plan = uploadPlanOf(file, version.encoding, bytes, rules);
+function packOne(each: PackFile, rules: ContentRules): Packed {
+  const source = sourceOf(each, rules);
+  if ('kind' in source) return source;
+  const { newPlan, order, sha256 } = source;
+  const bytes = readWhole(order);
+  if (!Buffer.isBuffer(bytes)) return source.refused(bytes);
+  if (hash('sha256', bytes, 'hex') !== sha256) return source.refused({ kind: 'raced' });
+  const plan = newPlan(bytes);
   const text = rewritten(bytes, plan.rewriting);
   plan.words?.write(text);
-  const digest = text === bytes ? version.sha256 : hash('sha256', text, 'hex');
+  const digest = text === bytes ? sha256 : hash('sha256', text, 'hex');
   const { encoding } = rules;
-  return contentOf(plan, { encoding, size: text.length, encoded: encode(text, encoding) }, digest);
+  const encoded = { encoding, size: text.length, encoded: encode(text, encoding) };
+  return contentOf(each, plan, encoded, digest);
 }
 
-export const STALE: Packed = { kind: 'stale' };
-
-/**
- * Returns why a version cannot be packed, if so. A file that was read before the dialect was known
- * may be one that the peer does not accept; the next scan skips it.
- */
-function whyUnpackable({ encoding, size }: Version, rules: ContentRules): Packed | undefined {
-  if (cannotTravel(encoding, rules) !== undefined) return STALE;
-  return size > (rules.maxBytes ?? size) ? { kind: 'tooLarge' } : undefined;
-}
+export const STALE = { kind: 'stale' } as const;
+const NOT_EXTRACTED: Packed = { kind: 'notExtracted' };
+const TOO_LARGE: Packed = { kind: 'tooLarge' };
 
 /** Returns the content to send, or `wordless` for a text without a word. */
 function contentOf(
+  { extract }: PackFile,
   { type, words: counter }: UploadPlan,
   text: EncodedText | TextSource,
   digest: string,
 ): Packed {
-  const words = counter?.end();
+  const words = extract === undefined ? counter?.end() : extract.words;
   if (counter !== undefined && words === undefined) return { kind: 'wordless' };
-  return { kind: 'content', text, size: text.size, digest, type, words };
+  const { extracted } = extract?.page ?? {};
+  return {
+    kind: 'content',
+    text,
+    size: text.size,
+    digest,
+    type,
+    words,
+    ...(extracted && { extracted }),
+  };
 }
 
 const NOTHING = new Uint8Array();
@@ -246,17 +234,13 @@ const STREAMED_BYTES = 256 * 1024;
  * Packs a file that is too large for memory. It is read twice: once to measure it and to check its
  * version, and again each time it is sent. Uses constant memory.
  */
-async function streamed(
-  { file, linksWithin, version }: PackFile,
-  rules: ContentRules,
-): Promise<Packed> {
-  const early = whyUnpackable(version, rules);
-  if (early !== undefined) return early;
-  const order = { file, stat: version, linksWithin };
+async function streamed(each: PackFile, rules: ContentRules): Promise<Packed> {
+  const source = sourceOf(each, rules);
+  if ('kind' in source) return source;
+  const { order } = source;
   try {
     const head = await headOf(order);
-    const newPlan = () => uploadPlanOf(file, version.encoding, head, rules);
-    const plan = newPlan();
+    const plan = source.newPlan(head);
     const [raw, sent] = [createHash('sha256'), createHash('sha256')];
     let size = 0;
     for await (const piece of rewrittenPieces(order, plan.rewriting, raw)) {
@@ -264,11 +248,11 @@ async function streamed(
       sent.update(piece);
       plan.words?.write(piece);
     }
-    if (raw.digest('hex') !== version.sha256) return STALE;
-    const text = { size, chunks: () => rewrittenPieces(order, newPlan().rewriting) };
-    return contentOf(plan, text, sent.digest('hex'));
+    if (raw.digest('hex') !== source.sha256) return source.refused({ kind: 'raced' });
+    const text = { size, chunks: () => rewrittenPieces(order, source.newPlan(head).rewriting) };
+    return contentOf(each, plan, text, sent.digest('hex'));
   } catch (error) {
-    return refused(refusalFor(error));
+    return source.refused(refusalFor(error));
   }
 }
 
@@ -291,8 +275,8 @@ async function* rewrittenPieces(
 }
 
 /** Returns what a refusal to read a file means for its push. */
-export function refused(refusal: Refusal | Packed): Packed {
-  return refusal.kind === 'unreadable' || refusal.kind === 'tooLarge' ? refusal : STALE;
+export function refused(refusal: Refusal): Extract<Unsendable, { kind: 'stale' | 'unreadable' }> {
+  return refusal.kind === 'unreadable' ? refusal : STALE;
 }
 
 /**

@@ -156,7 +156,7 @@ export class Isolation {
     return false;
   }
 
-  /** Yields the lost items that are due, whether they are prefetched or not. */
+  /** Yields the lost items that are due, whether they can be pushed at once or not. */
   *pushable(): Iterable<PendingItem> {
     for (const { place } of this.#waiting.values()) {
       const item = this.#dueItemAt(place);
@@ -180,10 +180,10 @@ export class Isolation {
     for (const { place, mode } of this.#inTurn()) {
       const needsOwnRound = mode === 'lostAlone';
       if (!isFirst && (needsOwnRound || clock.now() > end)) break;
-      if (this.#prefetchedItemAt(place) === undefined) continue;
+      if (this.#readyItemAt(place) === undefined) continue;
       await this.#waitForQuiet(needsOwnRound ? hold : isFirst ? quietMs : 0, signal);
       if (signal.aborted) break;
-      const item = this.#prefetchedItemAt(place);
+      const item = this.#readyItemAt(place);
       if (item === undefined) continue;
       isFirst = false;
       this.forget(place);
@@ -212,8 +212,8 @@ export class Isolation {
     return this.#deps.folders.stateOf(folder) === 'there';
   }
 
-  /** Returns the waiting item, if it is due and prefetched. */
-  #prefetchedItemAt(place: ItemKey): PendingItem | undefined {
+  /** Returns the waiting item, if it is due and ready to be pushed. */
+  #readyItemAt(place: ItemKey): PendingItem | undefined {
     const item = this.#dueItemAt(place);
     return item !== undefined && this.isReadyToPush(item) ? item : undefined;
   }

@@ -51,8 +51,14 @@ export class ReadyQueue<T> {
 
   /** Whether nothing becomes due without another `put`. */
   get isIdle(): boolean {
-    const held = this.#due.size + this.#later.size;
-    return held === 0 && this.#pass === undefined && this.#nextPass === Number.POSITIVE_INFINITY;
+    return (
+      this.size === 0 && this.#pass === undefined && this.#nextPass === Number.POSITIVE_INFINITY
+    );
+  }
+
+  /** The number of values in memory. */
+  get size(): number {
+    return this.#due.size + this.#later.size;
   }
 
   get hasDue(): boolean {

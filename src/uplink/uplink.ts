@@ -1,18 +1,19 @@
 import { HealthCheck } from '../lib/health.js';
-import type { ContentRules, Dialect } from '../peer/dialects/dialect.js';
+import type { Dialect } from '../peer/dialects/dialect.js';
 import type { ItemKey } from '../state/entries.js';
 import type { Entry, PendingItem } from '../state/entry.js';
-import { Backlog, isDocument, type PushLane } from './backlog.js';
-import { BatchDelivery, BatchReader, Prefetch } from './batch.js';
-import type { PreparedDocument } from './batch-sender.js';
+import { Backlog } from './backlog.js';
+import { BatchDelivery, BatchReader } from './batch.js';
 import { Blame } from './blame.js';
 import { ConfirmLoop, type NextLookUp } from './confirm-loop.js';
 import { Background, itemKeyText, type UplinkDeps } from './deps.js';
 import type { ReadersFailure } from './document-processes.js';
+import { Extraction, type ExtractionStatus } from './extraction.js';
 import { FailureAttribution } from './failure-attribution.js';
 import { Isolation } from './isolation.js';
 import { Reaches } from './reach.js';
 import { Removals } from './removals.js';
+import { Unsendables } from './unsendable.js';
 
 /**
  * Delay before an item that waits for a scan of its folder is tried again, in ms. The scan usually
@@ -20,13 +21,17 @@ import { Removals } from './removals.js';
  */
 const AWAITS_SCAN_DELAY_MS = 10_000;
 /**
+ * Delay before a document is extracted again whose page was damaged when it was to be sent, in ms:
+ * on a broken disk that could go on without end.
+ */
+const EXTRACTED_AGAIN_DELAY_MS = 1_000;
+/**
  * Interval between checks for lost items that are not due yet, or whose folder is missing, in ms.
  */
 const POLL_MS = 5_000;
-const LANES: readonly PushLane[] = ['text', 'document'];
 
 export interface UplinkStatus {
-  /** Items that are being read, wait in a batch, or are in a push request. */
+  /** Items that wait in a batch, or are in a push request. */
   readonly inFlight: number;
   /** Accepted items that are not confirmed yet. */
   readonly confirming: number;
@@ -37,6 +42,8 @@ export interface UplinkStatus {
   readonly timeToVisibleMs: number | undefined;
   /** The number of removals that failed repeatedly, and the reason of one of them. */
   readonly removalsFailing?: Removals['failing'];
+  /** The documents whose text is to be extracted before they are pushed. */
+  readonly documents: ExtractionStatus;
   /** The reason why no document can be read at present. */
   readonly readersFailure?: ReadersFailure | undefined;
 }
@@ -50,16 +57,16 @@ export interface UplinkStatus {
  * are looked up before another push. From then on it follows every change of the state. `stop` ends
  * the loops when the requests under way have ended; stopping the queue ends those.
  *
- * One producer takes items of one lane from the backlog when the queue has room. A batch is
- * complete when it is full (by number or bytes) or has waited for `push.linger`. The lanes, text
- * and documents, take turns; text is pushed while documents are read. A batch is read and its items
- * are marked as in flight (BatchReader). When that is on disk, it is sent, and the results are
- * stored in the state and on disk (BatchDelivery). Accepted and unanswered items go to the confirm
- * loop. Items that are still pending go back to the backlog.
+ * A document is extracted before it is pushed (Extraction), and no push waits for that.
+ *
+ * One producer takes items that can be pushed from the backlog when the queue has room. A batch is
+ * complete when it is full (by number or bytes) or has waited for `push.linger`. It is read and its
+ * items are marked as in flight (BatchReader). When that is on disk, it is sent, and the results
+ * are stored in the state and on disk (BatchDelivery). Accepted and unanswered items go to the
+ * confirm loop. Items that are still pending go back to the backlog.
  *
  * Lost items (see Isolation) are pushed in rounds, while no other push is under way. A lost
- * document is read before its round (Prefetch). A batch of documents that is being read when a
- * round begins is sent after the round.
+ * document also waits in the backlog until it is extracted.
  */
 export class Uplink {
   readonly #deps: UplinkDeps;
@@ -71,7 +78,7 @@ export class Uplink {
   readonly #reaches: Reaches;
   readonly #attribution: FailureAttribution;
   readonly #reader: BatchReader;
-  readonly #prefetch: Prefetch;
+  readonly #extraction: Extraction;
   readonly #delivery: BatchDelivery;
   readonly #work: Background;
   readonly #pushHealth = new HealthCheck('push', 'items that are due are not pushed', {
@@ -81,10 +88,6 @@ export class Uplink {
   #loops: Promise<unknown> = Promise.resolve();
   #unsubscribe: () => void = () => {};
   #isRunning = false;
-  /** The number of document batches that are being read or wait for the end of a round. */
-  #documentBatches = 0;
-  /** The lane of the last batch that was taken from the backlog. */
-  #lastLane: PushLane = 'document';
   /** The number of batches that are being read or sent. */
   #unanswered = 0;
   /** The current isolation round; resolves at its end. No other push begins before that. */
@@ -92,8 +95,9 @@ export class Uplink {
 
   constructor(deps: UplinkDeps) {
     this.#deps = deps;
-    this.#backlog = new Backlog(deps, () => this.#work.notify());
-    this.#isolation = new Isolation(deps, (item) => !isDocument(item) || this.#prefetch.has(item));
+    const isReady = (item: PendingItem) => this.#extraction.isReady(item);
+    this.#backlog = new Backlog(deps, () => this.#notify(), isReady);
+    this.#isolation = new Isolation(deps, isReady);
     this.#blame = new Blame(deps);
     this.#reaches = new Reaches(deps);
     this.#attribution = new FailureAttribution(deps, {
@@ -101,14 +105,16 @@ export class Uplink {
       isolation: this.#isolation,
       reaches: this.#reaches,
     });
-    this.#reader = new BatchReader(deps, this.#backlog, this.#attribution);
-    this.#prefetch = new Prefetch(deps, this.#reader);
+    const unsendable = new Unsendables(deps, this.#attribution);
+    const backlog = this.#backlog;
+    this.#extraction = new Extraction(deps, { backlog, unsendable }, (item) => this.#wasRead(item));
+    this.#reader = new BatchReader(deps, { backlog, extraction: this.#extraction, unsendable });
     this.#delivery = new BatchDelivery(deps, {
       attribution: this.#attribution,
-      backlog: this.#backlog,
+      backlog,
       blame: this.#blame,
       isolation: this.#isolation,
-      reader: this.#reader,
+      unsendable,
     });
     this.#confirm = new ConfirmLoop(deps, this.#attribution);
     this.#removals = new Removals(deps, this.#backlog);
@@ -134,7 +140,11 @@ export class Uplink {
     });
     this.#isRunning = true;
     const pushing = this.#work.loop(() => this.#step(signal), signal);
-    const others = [this.#confirm.run(signal), this.#removals.run(signal)];
+    const others = [
+      this.#extraction.run(signal),
+      this.#confirm.run(signal),
+      this.#removals.run(signal),
+    ];
     await Promise.all([pushing, ...others].map((loop) => loop.catch(onFailure)));
   }
 
@@ -147,9 +157,9 @@ export class Uplink {
 
   /** The health checks of the loops; empty while they do not run. */
   get health(): readonly HealthCheck[] {
-    return this.#isRunning
-      ? [this.#pushHealth, this.#reader.health, this.#confirm.health, ...this.#removals.health]
-      : [];
+    if (!this.#isRunning) return [];
+    const loops = [this.#reader, this.#extraction, this.#confirm].map(({ health }) => health);
+    return [this.#pushHealth, ...loops, ...this.#removals.health];
   }
 
   status(): UplinkStatus {
@@ -158,7 +168,8 @@ export class Uplink {
       confirming: this.#deps.state.counts().accepted,
       timeToVisibleMs: this.#confirm.timeToVisibleMs,
       removalsFailing: this.#removals.failing,
-      readersFailure: this.#deps.readers.failure,
+      documents: this.#extraction.status(),
+      readersFailure: this.#extraction.failure,
     };
   }
 
@@ -166,7 +177,13 @@ export class Uplink {
   foldersChanged(): void {
     this.#backlog.foldersChanged();
     this.#removals.foldersChanged();
+    this.#extraction.foldersChanged();
     this.#work.notify();
+  }
+
+  /** Must be called after a reload. */
+  configured(): void {
+    this.#extraction.notify();
   }
 
   /**
@@ -177,12 +194,22 @@ export class Uplink {
     const isInRound = this.#round !== undefined;
     const isPushing =
       this.#work.size > 0 || isInRound || !this.#backlog.isIdle || !this.#isolation.isIdle;
-    return this.#isRunning && !isPushing && this.#confirm.isIdle && this.#removals.isIdle;
+    const isBusy = isPushing || !this.#extraction.isIdle;
+    return this.#isRunning && !isBusy && this.#confirm.isIdle && this.#removals.isIdle;
   }
 
   /** Whether the item is in a batch that is being read or sent. */
   isInFlight(place: ItemKey): boolean {
     return this.#backlog.isInFlight(place);
+  }
+
+  /**
+   * Tells whether a pending item has to be read before it is pushed: undefined if not, `waits`, or
+   * since when it is being read, in ms since the epoch.
+   */
+  extractionOf(item: PendingItem): 'waits' | number | undefined {
+    if (this.#extraction.isReady(item)) return undefined;
+    return this.#extraction.readingSince(item) ?? 'waits';
   }
 
   /** Returns the time of the item's next look-up. */
@@ -196,32 +223,57 @@ export class Uplink {
    */
   #schedule(place: ItemKey, entry: Entry | undefined): void {
     if (entry?.status === 'pending') {
-      if (entry.inFlight !== undefined) this.#confirm.resume(entry, entry.inFlight);
-      else if (!this.#isolation.addIfLost(entry)) this.#backlog.add(entry);
+      if (entry.inFlight === undefined) this.#enqueue(entry);
+      else this.#confirm.resume(entry, entry.inFlight);
       this.#work.notify();
       return;
     }
     this.#blame.clear(place);
     this.#backlog.delete(itemKeyText(place));
     this.#isolation.forget(place);
+    this.#extraction.forget(place);
     if (entry?.status === 'accepted') this.#confirm.resume(entry, entry.sent);
+  }
+
+  /**
+   * Has an item pushed: in a batch, or in isolation if it is lost. A document is extracted first.
+   * @param waitMs minimum delay
+   */
+  #enqueue(item: PendingItem, waitMs = 0): void {
+    const isReady = this.#extraction.isReady(item);
+    if (this.#isolation.addIfLost(item) && isReady) this.#backlog.delete(itemKeyText(item));
+    else if (isReady) this.#backlog.add(item, waitMs);
+    else if (!this.#extraction.isReading(item)) {
+      this.#backlog.add(item, waitMs);
+      this.#extraction.notify();
+    }
+  }
+
+  /** Routes a document that was read, or has to be read again. */
+  #wasRead({ folder, path }: PendingItem): void {
+    const entry = this.#deps.state.get(folder, path);
+    if (entry?.status === 'pending' && !this.#backlog.isInFlight(entry))
+      this.#schedule(entry, entry);
+  }
+
+  #notify(): void {
+    this.#work.notify();
+    this.#extraction.notify();
   }
 
   async #step(signal: AbortSignal): Promise<void> {
     const { queue } = this.#deps;
     if (this.#backlog.wantsMore) await this.#scheduleMore();
-    this.#prefetchNext();
-    const lane = this.#nextLane();
-    if (this.#isolation.isDue(this.#hasDueItems)) {
+    this.#extractLost();
+    if (this.#isolation.isDue(this.#backlog.hasDue('text'))) {
       this.#round = this.#pushIsolated(signal).finally(() => {
         this.#round = undefined;
       });
       await this.#round;
-    } else if (lane !== undefined) {
+    } else if (this.#hasBatch) {
       await queue.ready('push', signal);
-      const batch = await this.#gather(lane, signal);
-      this.#lastLane = lane;
-      if (batch.length > 0) this.#work.start(this.#deliver(batch, lane));
+      const batch = await this.#gather(signal);
+      if (batch.length > 0) this.#work.start(this.#deliver(batch));
     } else if (!this.#backlog.wantsMore) {
       const waitMs = this.#backlog.nextPassInMs;
       await this.#work.wait(this.#isolation.isIdle ? waitMs : Math.min(waitMs, POLL_MS));
@@ -233,39 +285,22 @@ export class Uplink {
       if (!this.#backlog.has(entry)) this.#schedule(entry, entry);
   }
 
-  get #hasDueItems(): boolean {
-    return LANES.some((lane) => this.#backlog.hasDue(lane));
-  }
-
-  /** Returns the lane that goes next, if one has due items and room for a batch. */
-  #nextLane(): PushLane | undefined {
-    const open = LANES.filter((lane) => this.#backlog.hasDue(lane) && !this.#isFull(lane));
-    return open.find((lane) => lane !== this.#lastLane) ?? open[0];
-  }
-
   /**
-   * Whether the lane may start no batch. One batch more than the queue sends at a time is prepared,
-   * so that sending never waits for the disk. Batches of documents that are being read do not
-   * count, but only one of those is read at a time.
+   * Whether items are due, and a batch may be started: one batch more than the queue sends at a
+   * time is prepared, so that sending never waits for the disk.
    */
-  #isFull(lane: PushLane): boolean {
-    if (lane === 'document' && this.#documentsReading > 0) return true;
-    return this.#unanswered - this.#documentBatches > this.#deps.settings.push.concurrency;
-  }
-
-  /** The number of tasks that read documents. */
-  get #documentsReading(): number {
-    return this.#documentBatches + (this.#prefetch.isReading ? 1 : 0);
+  get #hasBatch(): boolean {
+    return this.#backlog.hasDue('text') && this.#unanswered <= this.#deps.settings.push.concurrency;
   }
 
   /** Whether items are due and nothing keeps them from being pushed. */
   #mayPush(): boolean {
-    if (this.#round !== undefined || this.#nextLane() === undefined) return false;
+    if (this.#round !== undefined || !this.#hasBatch) return false;
     return !this.#isolation.isDue(true) && this.#deps.queue.hasRoom('push');
   }
 
   /** Takes due items until the batch is full or `push.linger` is over. */
-  async #gather(lane: PushLane, signal: AbortSignal): Promise<PendingItem[]> {
+  async #gather(signal: AbortSignal): Promise<PendingItem[]> {
     const { clock, settings } = this.#deps;
     const { maxItems, maxBytes, linger } = settings.push;
     const batch: PendingItem[] = [];
@@ -274,15 +309,16 @@ export class Uplink {
     let isFull = false;
     const accepts = (item: PendingItem) => {
       const isBlamed = this.#blame.isBlamed(item);
-      isFull ||= batch.length > 0 && (isBlamed || bytes + item.version.size > maxBytes);
+      const size = this.#extraction.sizeOf(item);
+      isFull ||= batch.length > 0 && (isBlamed || bytes + size > maxBytes);
       if (isFull) return false;
       batch.push(item);
-      bytes += item.version.size;
+      bytes += size;
       isFull = isBlamed || batch.length >= maxItems || bytes >= maxBytes;
       return true;
     };
     for (;;) {
-      this.#backlog.take(accepts, lane);
+      this.#backlog.take(accepts);
       const left = end - clock.now();
       if (isFull || left <= 0 || signal.aborted) return batch;
       if (this.#backlog.wantsMore) await this.#scheduleMore();
@@ -290,33 +326,21 @@ export class Uplink {
     }
   }
 
-  /** Begins to read the next lost document, unless one is being read or waits for its round. */
-  #prefetchNext(): void {
-    const rules = this.#deps.dialect.current?.content;
-    if (rules === undefined) return;
-    const item = this.#prefetch.next(this.#isolation.pushable());
-    if (item === undefined || !this.#backlog.claim(item)) return;
-    this.#isolation.forget(item);
-    this.#work.start(this.#prefetchLost(item, rules));
-  }
-
-  async #prefetchLost(item: PendingItem, rules: ContentRules): Promise<void> {
-    await this.#prefetch.read(item, rules);
-    await this.#deps.state.commit();
-    this.#checkIn(item);
+  /** Has lost documents extracted again whose text is not ready any more. */
+  #extractLost(): void {
+    for (const item of this.#isolation.pushable())
+      if (!this.#extraction.isReady(item) && !this.#backlog.has(item)) this.#enqueue(item);
   }
 
   /** Pushes lost items while no other push is under way, so that each has its own index update. */
   async #pushIsolated(signal: AbortSignal): Promise<void> {
     const { clock, queue } = this.#deps;
-    while (this.#work.size > this.#documentsReading) await this.#work.wait(POLL_MS);
+    while (this.#work.size > 0) await this.#work.wait(POLL_MS);
     await this.#isolation.round(async (item) => {
       this.#backlog.claim(item);
       await queue.ready('push', signal);
-      // A peer answers a synchronous push with an error if it drops documents of this reach. The
-      // lane is text also for a document: it was read before, and the lane of documents would wait
-      // for the end of this round.
-      await this.#deliver([item], 'text', this.#reaches.modeOf(item.url) === 'open');
+      // A peer answers a synchronous push with an error if it drops documents of this reach.
+      await this.#deliver([item], this.#reaches.modeOf(item.url) === 'open');
       return this.#confirm.commitIndex(clock.now());
     }, signal);
   }
@@ -327,29 +351,23 @@ export class Uplink {
    */
   async #deliver(
     batch: readonly PendingItem[],
-    lane: PushLane,
     synchronous = this.#deps.settings.push.synchronous,
   ): Promise<void> {
     const active = this.#deps.dialect.current;
     if (active === undefined) throw new Error('a batch was gathered before the dialect was known');
     this.#pushHealth.progress();
-    const answered = await this.#send(batch, lane, active, synchronous);
+    const answered = await this.#send(batch, active, synchronous);
     this.#confirm.watch(await this.#delivery.record(answered));
     for (const item of batch) this.#checkIn(item);
   }
 
   /** Reads and sends a batch. @returns the results, which are not stored yet */
-  async #send(
-    batch: readonly PendingItem[],
-    lane: PushLane,
-    dialect: Dialect,
-    synchronous: boolean,
-  ) {
+  async #send(batch: readonly PendingItem[], dialect: Dialect, synchronous: boolean) {
     this.#unanswered += 1;
     try {
-      const documents = await this.#reader.health.during(() =>
-        this.#readBatch(batch, lane, dialect.content),
-      );
+      const rules = dialect.content;
+      const contents = await this.#reader.health.during(() => this.#reader.read(batch, rules));
+      const documents = this.#reader.prepare(batch, contents, rules);
       return await this.#delivery.send(documents, dialect, synchronous);
     } finally {
       this.#unanswered -= 1;
@@ -358,39 +376,12 @@ export class Uplink {
     }
   }
 
-  /**
-   * Prepares a batch of a lane. A batch of documents is counted while it is read, and waits for the
-   * end of a round.
-   */
-  async #readBatch(
-    batch: readonly PendingItem[],
-    lane: PushLane,
-    rules: ContentRules,
-  ): Promise<PreparedDocument[]> {
-    if (lane === 'text') return await this.#prepare(batch, rules);
-    this.#documentBatches += 1;
-    try {
-      const documents = await this.#prepare(batch, rules);
-      while (this.#round !== undefined) await this.#round.catch(() => {});
-      return documents;
-    } finally {
-      this.#documentBatches -= 1;
-      this.#work.notify();
-    }
-  }
-
-  async #prepare(batch: readonly PendingItem[], rules: ContentRules): Promise<PreparedDocument[]> {
-    const prefetched = this.#prefetch.take(batch[0]);
-    const contents = prefetched ? [prefetched] : await this.#reader.read(batch, rules);
-    return this.#reader.prepare(batch, contents, rules);
-  }
-
   #checkIn(taken: PendingItem): void {
-    const { folders } = this.#deps;
     const entry = this.#backlog.checkIn(taken);
     if (entry !== taken) this.#schedule(taken, entry);
     // The record did not change. An item without a path waits for a scan of its folder.
-    else if (!this.#isolation.addIfLost(entry))
-      this.#backlog.add(entry, folders.pathOf(entry) === undefined ? AWAITS_SCAN_DELAY_MS : 0);
+    else if (this.#deps.folders.pathOf(entry) === undefined)
+      this.#enqueue(entry, AWAITS_SCAN_DELAY_MS);
+    else this.#enqueue(entry, this.#extraction.isReady(entry) ? 0 : EXTRACTED_AGAIN_DELAY_MS);
   }
 }

@@ -53,6 +53,8 @@ export class FolderRoot {
   real: string;
   /** The identity of that directory; undefined until one was accepted. */
   #accepted: Pick<KnownRoot, 'dev' | 'ino' | 'real'> | undefined;
+  /** The ctime of that directory when it was last listed. */
+  #listedCtimeMs: number | undefined;
 
   constructor(
     private readonly folder: FolderConfig,
@@ -79,7 +81,11 @@ export class FolderRoot {
     const { isThere } = this;
     const before = this.#accepted;
     try {
-      const { found, isKnown, replaced } = await rootAt(this.folder, state, accepts);
+      const { found, ctimeMs, isKnown, replaced } = await rootAt(this.folder, state, {
+        accepts,
+        listedCtimeMs: this.#listedCtimeMs,
+      });
+      this.#listedCtimeMs = ctimeMs;
       if (replaced === undefined) {
         const { dev, ino, real } = found;
         // The next commit brings it to the disk. Without one, the next start looks again.
@@ -118,29 +124,39 @@ type FolderName = Pick<FolderConfig, 'name' | 'path'>;
 /**
  * Finds the directory at the path of a folder.
  *
- * @returns the directory, whether state knows it as it is, and what keeps it from being accepted as
- *   the folder
+ * @param options.listedCtimeMs the ctime of the known directory when it was last listed. It is not
+ *   listed again while that is the same, which takes three of the five steps of a check: a change
+ *   of its names, its mode or its access list sets it.
+ * @returns the directory, its ctime, whether state knows it as it is, and what keeps it from being
+ *   accepted as the folder
  * @throws the error of the system if it is not there or cannot be listed
  */
-export async function rootAt(folder: FolderName, state: StateView, accepts: Accepts = 'known') {
+export async function rootAt(
+  folder: FolderName,
+  state: StateView,
+  options: { readonly accepts?: Accepts; readonly listedCtimeMs?: number | undefined } = {},
+) {
   const { name, path } = folder;
+  const { accepts = 'known', listedCtimeMs } = options;
   // The path is resolved once, so a link that changes meanwhile leads nowhere else.
   const real = await realpath(path);
-  const { dev, ino, uid } = await lstat(real);
-  const isEmpty = await isEmptyDirectory(real);
+  const { ctimeMs, dev, ino, uid } = await lstat(real);
   const found = { path, dev, ino, real, uid };
   const known = knownRoot(folder, state);
+  const isSame = known?.path === path && known.dev === dev && known.ino === ino;
+  const isListed = isSame && ctimeMs === listedCtimeMs;
+  const isEmpty = isListed ? false : await isEmptyDirectory(real);
   // The root of an earlier path of the configuration says nothing about this one.
-  if (known?.path !== path) return { found, isKnown: false, replaced: undefined };
-  const isSame = known.dev === dev && known.ino === ino;
+  if (known?.path !== path) return { found, ctimeMs, isKnown: false, replaced: undefined };
   const isKnown = isSame && known.real === real && known.uid === uid;
   const change = accepts === 'any' ? undefined : describeChangedOwnerOrPath(known, found);
   if (change !== undefined)
-    return { found, isKnown, replaced: failures.rootElsewhere(path, change, name) };
+    return { found, ctimeMs, isKnown, replaced: failures.rootElsewhere(path, change, name) };
   const isAccepted = async () =>
     accepts === 'any' || known.dev === dev || (await hasKnownFiles(folder, state));
   const isReplaced = !isSame && hasRecords(folder, state) && (isEmpty || !(await isAccepted()));
-  return { found, isKnown, replaced: isReplaced ? failures.rootReplaced(path, name) : undefined };
+  const replaced = isReplaced ? failures.rootReplaced(path, name) : undefined;
+  return { found, ctimeMs, isKnown, replaced };
 }
 
 /** Describes how a root may have become somebody else's directory; undefined if it did not. */

@@ -1,6 +1,7 @@
 // Measures what is promised, each figure beside a baseline taken in the same run, and prints a
 // table. Ends with 1 when a promise was not kept. Arguments: names of the benches to run, all when
-// none is given; `--files N`: how many files `scale` takes.
+// none is given; `--files N`: how many files `scale` takes; `--documents N`: how many documents
+// `embedded` searches.
 import { parseArgs } from 'node:util';
 import { embeddedBench } from './embedded.bench.js';
 import { mirrorBench } from './mirror.bench.js';
@@ -10,13 +11,15 @@ import { yacyBench } from './yacy.bench.js';
 
 const { positionals: chosen, values } = parseArgs({
   allowPositionals: true,
-  options: { files: { type: 'string', default: '100000' } },
+  options: {
+    files: { type: 'string', default: '100000' },
+    documents: { type: 'string', default: '100000' },
+  },
 });
-const files = Number(values.files);
-if (!Number.isInteger(files) || files < 1)
-  throw new Error(`--files ${values.files}: a number of files is needed`);
+const files = numberOf('files');
+const documents = numberOf('documents');
 const benches: Readonly<Record<string, () => Promise<readonly BenchRow[]>>> = {
-  embedded: embeddedBench,
+  embedded: () => embeddedBench(documents),
   mirror: mirrorBench,
   scale: () => scaleBench(files),
   yacy: yacyBench,
@@ -46,6 +49,13 @@ for (const line of table)
       .trimEnd(),
   );
 if (rows.some((row) => row.promise?.kept === false)) process.exitCode = 1;
+
+function numberOf(option: 'files' | 'documents'): number {
+  const number = Number(values[option]);
+  if (!Number.isInteger(number) || number < 1)
+    throw new Error(`--${option} ${values[option]}: a number of ${option} is needed`);
+  return number;
+}
 
 function short(figure: number): string {
   if (Number.isNaN(figure)) return '-';

@@ -10,7 +10,7 @@ import { DIALECTS } from '../../src/peer/dialects/dialects.js';
 import { yacyAddresses } from '../../src/peer/dialects/yacy.js';
 import { PeerError } from '../../src/peer/errors.js';
 import type { Peerdoc } from '../../src/peer/peerdoc.js';
-import { packDocument } from '../../src/uplink/document-text.js';
+import { extractDocument } from '../../src/uplink/document-text.js';
 
 const { yacy, standard } = DIALECTS;
 const BASE = 'https://files.example.org/canary/';
@@ -176,7 +176,7 @@ async function findingsAt(peer: CanaryPeer): Promise<readonly string[]> {
     timeoutMs: 10_000,
     log: silentLogger,
     signal: new AbortController().signal,
-    packDocument,
+    extractDocument,
   });
   return findings.map(({ check, message }) => `${check}: ${message}`);
 }

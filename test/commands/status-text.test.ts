@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { pausedLine } from '../../src/commands/pause.js';
 import { figuresLines } from '../../src/commands/status-lines.js';
+import type { StatusReport } from '../../src/report/status-report.js';
 import { folder, NOW, queue, report, statusText } from './report.js';
 
 /** A peer that does not answer, and is tried again at `nextProbeAt`. */
@@ -47,6 +48,21 @@ it('status says how soon the peer shows a document only once it has shown one', 
     statusText(report({ uplink: { inFlight: 0, confirming: 0, timeToVisibleMs } }), NOW).join('\n');
   expect(told(2_000)).toContain('The peer shows a document about 2s after a push.');
   expect(told(undefined)).not.toContain('after a push');
+});
+
+it('status says how many documents are being read and wait, and which one takes long', () => {
+  const told = (documents?: StatusReport['uplink']) =>
+    statusText(report({ uplink: documents }), NOW).join('\n');
+  const uplink = { inFlight: 0, confirming: 0 };
+  const longest = { file: 'inbox/a.pdf', since: NOW - 250_000 };
+  expect(told({ ...uplink, documents: { reading: 2, waiting: 1_200, longest } })).toMatch(
+    /^reading {2}2 documents being read, 1,200 waiting, inbox\/a\.pdf for 4m 10s$/m,
+  );
+  const recent = { ...longest, since: NOW - 1_000 };
+  expect(told({ ...uplink, documents: { reading: 1, waiting: 0, longest: recent } })).toMatch(
+    /^reading {2}1 document being read, 0 waiting$/m,
+  );
+  expect(told({ ...uplink, documents: { reading: 0, waiting: 0 } })).not.toContain('reading');
 });
 
 const NONE = { removing: 0, removed: 0 };

@@ -38,6 +38,7 @@ async function setUp() {
   const parts = {
     client: { authenticate: () => false, trust: () => false },
     queue: { limit: () => {}, tryNow: () => {} },
+    uplink: { configured: () => {} },
     watcher: { configure: () => did.push('watch') },
     housekeeping: { configure: does('housekeeping', () => holds.kept), stop: does('stop') },
     mirrors: { configure: does('mirrors') },

@@ -145,13 +145,13 @@ function preceded(code: string): string {
 
 it('answers with the text of a document', async () => {
   const answer = await answerTo({});
-  expect(answer).toMatchObject({ header: { id: 0, isLast: false, packed: { kind: 'content' } } });
+  expect(answer).toMatchObject({ header: { id: 0, isLast: false, result: { kind: 'extracted' } } });
 });
 
 it('refuses a document whose text is too large', async () => {
   const failure = { code: 'DOCUMENT_TOO_LARGE', message: expect.stringContaining('too much text') };
   const answer = await answerTo({ mostBytes: 10 });
-  expect(answer).toMatchObject({ header: { packed: { kind: 'refused', failure } } });
+  expect(answer).toMatchObject({ header: { result: { kind: 'refused', failure } } });
 });
 
 it('ends itself when a document takes too much processor time', async () => {
@@ -176,7 +176,7 @@ it('keeps what readers write to the console out of its answers', async () => {
       return parse(...words);
     };`;
   const answer = await answerTo({}, preceded(noise));
-  expect(answer).toMatchObject({ header: { packed: { kind: 'content' } } });
+  expect(answer).toMatchObject({ header: { result: { kind: 'extracted' } } });
 });
 
 /**
@@ -193,7 +193,7 @@ async function pidsOfTwo(code: string): Promise<readonly number[]> {
   const documents = new DocumentProcesses(program, systemClock, silentLogger);
   onTestFinished(() => documents.close());
   for (let i = 0; i < 2; i += 1)
-    expect(await documents.read(orderOf())).toMatchObject({ kind: 'content', words: 2 });
+    expect(await documents.read(orderOf())).toMatchObject({ kind: 'extracted', words: 2 });
   return readFileSync(pids, 'utf8').trim().split('\n').map(Number);
 }
 

@@ -1,7 +1,7 @@
 import { copyFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { type NormalUrl, normaliseUrl } from '../../src/embedded/content.js';
 import { int } from '../../src/embedded/database.js';
 import { DocumentStore } from '../../src/embedded/documents.js';
@@ -116,4 +116,58 @@ it('the index has few segments, because each transaction merges some', async () 
     await index(n, `word${n}`);
     expect(Math.max(...pieces())).toBeLessThan(10);
   }
+});
+
+it('documents of several pushes share a transaction, and a bad one does not affect other pushes', async () => {
+  const { database, documents, indexer, index } = setUp();
+  const transactions = vi.spyOn(database, 'transaction');
+  const bad = {
+    url: url('bad'),
+    collections: [{}] as string[],
+    loadDate: 1,
+    data: Buffer.from('x'),
+  };
+  const pushes = [index(0, 'x'), index(1, 'x'), indexer.index([bad]), index(2, 'x'), index(3, 'x')];
+  expect(await Promise.all(pushes)).toEqual([[true], [true], [false], [true], [true]]);
+  expect(documents.count('documents')).toBe(4);
+  // The first push alone, the slice that fails, and the rest.
+  expect(transactions).toHaveBeenCalledTimes(3);
+});
+
+it('a short push does not wait for a long one', async () => {
+  const clock = new FakeClock();
+  let looks = 0;
+  // Every look at it costs 10 ms, so that each document fills a slice.
+  const now = clock.now.bind(clock);
+  clock.now = () => now() + 10 * ++looks;
+  const { documents, indexer } = setUp(clock);
+  const push = (from: number, count: number) =>
+    indexer.index(
+      Array.from({ length: count }, (_, n) => ({
+        url: url(from + n),
+        collections: ['c'],
+        loadDate: 1,
+        data: Buffer.from('x'),
+      })),
+    );
+  const long = push(0, 50);
+  await push(100, 1);
+  expect(documents.count('documents')).toBeLessThan(10);
+  await long;
+  expect(documents.count('documents')).toBe(51);
+});
+
+it('a failing disk is told to all pushes that wait', async () => {
+  const { database, index } = setUp();
+  const full = new Error('database or disk is full');
+  vi.spyOn(database, 'transaction').mockImplementation(() => {
+    throw full;
+  });
+  const pushes = await Promise.allSettled([index(0, 'x'), index(1, 'x')]);
+  expect(pushes).toEqual([
+    { status: 'rejected', reason: full },
+    { status: 'rejected', reason: full },
+  ]);
+  vi.restoreAllMocks();
+  expect(await index(2, 'x')).toEqual([true]);
 });

@@ -123,7 +123,12 @@ export class PageAtWork {
       },
       dialect: { current: { holdMs: 0 } },
       uplink: {
-        status: () => ({ inFlight: 0, confirming: 0, timeToVisibleMs: 50 }),
+        status: () => ({
+          inFlight: 0,
+          confirming: 0,
+          timeToVisibleMs: 50,
+          documents: { reading: 0, waiting: 0 },
+        }),
         isInFlight: () => false,
         nextLookUp: () => undefined,
       },

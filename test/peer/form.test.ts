@@ -3,14 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { Dialect } from '../../src/peer/dialects/dialect.js';
 import { standard } from '../../src/peer/dialects/standard.js';
 import { yacy } from '../../src/peer/dialects/yacy.js';
-import {
-  type Body,
-  encode,
-  formBody,
-  isEncoded,
-  type Text,
-  type TextSource,
-} from '../../src/peer/form.js';
+import { type Body, encode, formBody, type Text, type TextSource } from '../../src/peer/form.js';
 import type { PushItem, PushOptions } from '../../src/peer/push.js';
 import { ANY_CHARACTER } from './support.js';
 
@@ -266,27 +259,3 @@ it.each([
     expect((await yacy.tables.changeBody(fields, SHOWN)).type.split(';', 1)[0]).toBe(type);
   },
 );
-
-describe('text that another process encoded', () => {
-  it('is recognised by its bytes and its length', () => {
-    const anyText = fc.uint8Array({ maxLength: 300 });
-    const isKnown = (bytes: Uint8Array) =>
-      isEncoded(encode(bytes, 'form'), 'form', bytes.length) &&
-      isEncoded(encode(bytes, 'base64'), 'base64', bytes.length);
-    fc.assert(fc.property(anyText, isKnown));
-  });
-
-  it.each([
-    ['form', 'abc&url-1=x', 11],
-    ['form', 'a=b', 3],
-    ['form', 'a b', 3],
-    ['form', 'a;b', 3],
-    ['form', 'a\r\nb', 4],
-    ['form', 'a%20b', 4],
-    ['base64', 'YS-i', 3],
-    ['base64', 'YSBi\r\n', 3],
-    ['base64', 'YSBi', 6],
-  ] as const)('is refused as %s if it is %j', (encoding, encoded, size) => {
-    expect(isEncoded(Buffer.from(encoded), encoding, size)).toBe(false);
-  });
-});

@@ -207,6 +207,31 @@ describe('alerts.timeToSearch', () => {
     expect(d.alerts[0]?.message).toMatch(/: 95 % of 1 in the last hour took up to 2m/);
   });
 
+  it('is not raised after a start for a part of what was confirmed before', async () => {
+    const d = await desk(MINUTE);
+    const slow = Array.from({ length: 60 }, (_, i) => `slow-${i}`);
+    const quick = Array.from({ length: 1_940 }, (_, i) => `quick-${i}`);
+    await d.confirmedBefore(2 * MINUTE, slow);
+    await d.confirmedBefore(SECOND, quick);
+    await d.figures.stop();
+    let goOn = () => {};
+    d.clock.sleep = () =>
+      new Promise((resolve) => {
+        goOn = resolve;
+      });
+    const begun = d.begin();
+    await d.clock.advance(10 * SECOND);
+    const early = { counted: d.row().hour.count, alerts: d.alerts };
+    goOn();
+    await d.clock.advance(0);
+    goOn();
+    await begun;
+    await d.clock.advance(10 * SECOND);
+    expect(early.counted).toBeLessThan(d.row().hour.count);
+    expect(early.alerts).toEqual([]);
+    expect(d.alerts).toEqual([]);
+  });
+
   it('does not come and go with each file around the limit', async () => {
     const d = await desk(MINUTE);
     for (let i = 0; i < 10; i += 1) {

@@ -8,6 +8,7 @@ import type { QueueStatus } from '../../src/queue/request-queue.js';
 import { locate } from '../../src/report/items.js';
 import type { Live } from '../../src/report/live.js';
 import { explain } from '../../src/report/why.js';
+import type { PendingItem } from '../../src/state/entry.js';
 import { accepted, gone, read, removing, skipped } from '../../src/state/transitions.js';
 import type { NextLookUp } from '../../src/uplink/confirm-loop.js';
 import type { ReadersFailure } from '../../src/uplink/document-processes.js';
@@ -24,11 +25,19 @@ interface Told {
   problems?: readonly PathProblem[];
   nextLookUp?: NextLookUp;
   readersFailure?: ReadersFailure;
+  /** Of documents. */
+  extraction?: 'waits' | number;
 }
 
 /** The parts of a daemon that decide about the next step of a path. */
 function liveWith(told: Told): Live {
-  const uplink = { isInFlight: () => false, nextLookUp: () => told.nextLookUp, status: () => told };
+  const uplink = {
+    isInFlight: () => false,
+    nextLookUp: () => told.nextLookUp,
+    status: () => told,
+    extractionOf: ({ version }: PendingItem) =>
+      version.encoding === 'document' ? told.extraction : undefined,
+  };
   const watcher = { status: () => [], problems: () => told.problems ?? [] };
   const status = () => ({ ...queue, circuit: told.circuit ?? queue.circuit });
   return { parts: { client: told, queue: { status }, uplink, watcher } } as unknown as Live;
@@ -56,11 +65,12 @@ describe('what happens next to a file is told', () => {
     );
   });
 
-  it('waiting to be read, where it is a document and the program that reads those does not start', async () => {
+  it('waiting to be read or being read, where it is a document, and why none can be read', async () => {
     const { config, inbox, state } = await setUp();
     const message = 'The program that reads documents does not start: it ended with code 1.';
     const failure = { code: 'DOCUMENTS_UNREADABLE', message, hint: 'See why.', since: 0 };
-    const live = liveWith({ dialect: 'standard', readersFailure: failure });
+    const told: Told = { dialect: 'standard', readersFailure: failure, extraction: 'waits' };
+    const live = liveWith(told);
     const next = async (path: string) =>
       (await explain(join(inbox, path), config, state, live)).next;
     for (const path of ['a.pdf', 'a.txt']) writeFileSync(join(inbox, path), 'a');
@@ -69,6 +79,14 @@ describe('what happens next to a file is told', () => {
     state.put(pendingRecord('a.txt'));
     expect(await next('a.pdf')).toBe(`It waits to be read. ${message} See why.`);
     expect(await next('a.txt')).toBe('It is pushed.');
+    delete told.readersFailure;
+    expect(await next('a.pdf')).toBe('It waits to be read; its text is pushed after that.');
+    told.extraction = 0;
+    expect(await next('a.pdf')).toBe(
+      'It is being read at this moment; its text is pushed after that.',
+    );
+    delete told.extraction;
+    expect(await next('a.pdf')).toBe('It is pushed.');
   });
 
   it('waiting for a file system below the folder that is not mounted, with and without a daemon', async () => {

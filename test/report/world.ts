@@ -130,6 +130,22 @@ export class Desk {
     for (const path of paths) await this.confirm(path);
   }
 
+  /** Files were confirmed now, so long after they were at rest, and reach the disk together. */
+  async confirmedBefore(afterMs: number, paths: readonly string[]): Promise<void> {
+    const now = this.clock.now();
+    const at = now - afterMs;
+    for (const path of paths) {
+      const to = { folder: 'f', path, url: `https://x.example/${path}`, collection: 'docs' };
+      const sha256 = '0'.repeat(64);
+      const stat = { size: 1, mtimeMs: 0, ctimeMs: at, ino: 1 };
+      const item = read(undefined, to, { ...stat, encoding: 'utf-8', sha256 }, at, at);
+      if (item.status !== 'pending') throw new Error(`${path} is ${item.status}`);
+      const inPeer = accepted(item, { ...sentOf(item), at: now }, now);
+      this.state.put(confirmed(inPeer, { kind: 'digest', at: now, shown: 'it' }, now));
+    }
+    await this.state.commit();
+  }
+
   async accept(path: string): Promise<void> {
     const item = this.#pending(path);
     const now = this.clock.now();

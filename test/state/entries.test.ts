@@ -7,6 +7,7 @@ import {
   decode,
   encode,
   isSkippedUnsent,
+  plainItem,
   statusOf,
   type UrlBases,
   unchangedItem,
@@ -53,6 +54,28 @@ describe('a record as a line of text', () => {
       }),
       { numRuns: 1_000 },
     );
+  });
+
+  it('shows what a list has of a plain item without being decoded, and of any other nothing', () => {
+    fc.assert(
+      fc.property(anyEntry, (entry) => {
+        const bases: UrlBases = [];
+        const plain = plainItem(encode(entry, bases), entry.path, bases);
+        if (plain === undefined) return;
+        expect(['pending', 'accepted', 'confirmed']).toContain(entry.status);
+        const { since, status, version } = entry;
+        const sha256 = 'sha256' in version ? version.sha256 : undefined;
+        const url = 'url' in entry ? entry.url : undefined;
+        expect(plain).toEqual({ status, since, size: version.size, sha256, url });
+        expect('attempts' in entry && entry.attempts).toBe(0);
+        expect(entry.failure).toBeUndefined();
+      }),
+      { numRuns: 1_000 },
+    );
+    for (const entry of lifeOf(pendingRecord('a b/ü.txt'))) {
+      const bases: UrlBases = [];
+      expect(plainItem(encode(entry, bases), entry.path, bases)?.status).toBe(entry.status);
+    }
   });
 
   it('takes at most 200 characters for a confirmed file, wherever that is', () => {

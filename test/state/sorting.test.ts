@@ -5,7 +5,7 @@ import { silentLogger } from '../../src/lib/logger.js';
 import { Entries } from '../../src/state/entries.js';
 import type { EntriesReader } from '../../src/state/entries-reader.js';
 import type { Entry } from '../../src/state/entry.js';
-import { sortedEntries } from '../../src/state/sorting.js';
+import { sortedLines } from '../../src/state/sorting.js';
 import { State } from '../../src/state/state.js';
 import { afterwards } from '../support/afterwards.js';
 import { temporaryDirectory } from '../support/temp.js';
@@ -18,7 +18,7 @@ interface Asked {
 
 async function listed(entries: EntriesReader, asked: Asked = {}): Promise<string[]> {
   const names: string[] = [];
-  for await (const slice of sortedEntries(entries, asked))
+  for await (const slice of sortedLines(entries, asked))
     for (const { folder, path } of slice) names.push(`${folder}/${path}`);
   return names;
 }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { ExtractCache } from '../../src/content/extracts.js';
 import { DIALECTS } from '../../src/peer/dialects/dialects.js';
 import type { ItemKey } from '../../src/state/entries.js';
 import type { Destination, Failure, Item, PendingItem, Version } from '../../src/state/entry.js';
@@ -13,7 +14,7 @@ import type {
   UplinkDeps,
   UplinkSettings,
 } from '../../src/uplink/deps.js';
-import { packDocument } from '../../src/uplink/document-text.js';
+import { extractDocument } from '../../src/uplink/document-text.js';
 import { type Packed, pack } from '../../src/uplink/documents.js';
 import { Uplink } from '../../src/uplink/uplink.js';
 import { type BaseOptions, BaseWorld } from './base-world.js';
@@ -33,6 +34,7 @@ export const QUICK: UplinkSettings = {
     backoff: { min: 5, max: 20 },
   },
   confirm: { requestsPerSecond: 100_000, concurrency: 4, timeout: 300, maxInterval: 50, hold: 0 },
+  documents: { concurrency: 1, cacheSize: 1024 ** 3 },
 };
 
 /** The fields of a world that a test may give it from the beginning. */
@@ -53,6 +55,7 @@ export interface UplinkWorldOptions extends BaseOptions, Partial<Fields> {
   /** Settings that are not those of QUICK. */
   readonly push?: Partial<UplinkSettings['push']>;
   readonly confirm?: Partial<UplinkSettings['confirm']>;
+  readonly documents?: Partial<UplinkSettings['documents']>;
   /** @default a known one, the standard */
   readonly dialect?: Partial<DialectSource>;
   /** Fills the state before the first start of the uplink. */
@@ -75,7 +78,7 @@ export class UplinkWorld extends BaseWorld<FakePeer> {
   beforePack: () => unknown = () => {};
   /** The result of reading a batch; undefined for the real one. */
   packResult: readonly Packed[] | undefined;
-  packDocument: Readers['packDocument'] = packDocument;
+  extractDocument: Readers['extractDocument'] = extractDocument;
   readersFailure: (() => Readers['failure']) | undefined;
   /** Whether documents travel as text to every peer. */
   extracts = false;
@@ -94,6 +97,7 @@ export class UplinkWorld extends BaseWorld<FakePeer> {
     directory,
     push,
     confirm,
+    documents,
     dialect,
     fill: _,
     ...fields
@@ -104,6 +108,7 @@ export class UplinkWorld extends BaseWorld<FakePeer> {
     this.settings = {
       push: { ...QUICK.push, ...push },
       confirm: { ...QUICK.confirm, ...confirm },
+      documents: { ...QUICK.documents, ...documents },
     };
     this.dialect = {
       current: DIALECTS.standard,
@@ -132,6 +137,11 @@ export class UplinkWorld extends BaseWorld<FakePeer> {
       embeddedPeer: onLookUps && { peerdocs },
       dialect: this.dialect,
       readers: this.#readers(),
+      extracts: new ExtractCache(
+        join(this.stateDir, 'extracts'),
+        clock,
+        () => settings.documents.cacheSize,
+      ),
       clock,
       log,
       settings,
@@ -156,7 +166,7 @@ export class UplinkWorld extends BaseWorld<FakePeer> {
         await this.beforePack();
         return this.packResult ?? pack(order);
       },
-      packDocument: (...order) => this.packDocument(...order),
+      extractDocument: (order) => this.extractDocument(order),
       get failure() {
         return failure();
       },

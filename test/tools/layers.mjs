@@ -14,7 +14,7 @@ const allowed = {
   'document-process.ts': 'content uplink lib',
   commands: 'cli daemon api report watch uplink mirror content queue state peer config lib',
   cli: 'daemon peer config lib',
-  daemon: 'page web api report watch uplink mirror queue state peer config embedded lib',
+  daemon: 'page web api report watch uplink mirror content queue state peer config embedded lib',
   page: 'web api report watch uplink mirror queue state peer config lib',
   api: 'web report watch uplink mirror queue state peer config lib',
   report: 'watch uplink mirror queue state peer config lib',

@@ -5,9 +5,8 @@ import { expect, it, onTestFinished } from 'vitest';
 import type { Logger } from '../../src/lib/logger.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { DIALECTS } from '../../src/peer/dialects/dialects.js';
-import type { Version } from '../../src/state/entry.js';
-import { DocumentProcesses } from '../../src/uplink/document-processes.js';
-import { type DocumentOrder, packAll } from '../../src/uplink/documents.js';
+import { DocumentProcesses, usualConcurrency } from '../../src/uplink/document-processes.js';
+import type { DocumentOrder } from '../../src/uplink/documents.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
@@ -20,20 +19,22 @@ const PROGRAM = `
   import { getHeapStatistics } from 'node:v8';
   const write = (header, body = '') =>
     process.stdout.write(JSON.stringify({ ...header, bytes: body.length }) + '\\n' + body);
-  const digest = 'a'.repeat(64);
   const extracted = { reader: 'PDF', words: 2 };
-  const content = { kind: 'content', size: 10, digest, type: '', words: 2, extracted };
   let fault = false;
   write({ ready: true });
   for await (const line of createInterface({ input: process.stdin })) {
     const { id, order: { file } } = JSON.parse(line);
-    const answer = (packed, body) => write({ id, packed, isLast: file.startsWith('last') }, body);
+    const answer = (result, body) => write({ id, result, isLast: file.startsWith('last') }, body);
     if (fault) process.exit(1);
     fault = file === 'leaves a fault';
     const begun = process.argv[1] + '.' + file;
     const isFirst = !existsSync(begun);
     appendFileSync(begun, process.pid + '\\n');
     if (file === 'hangs') for (;;);
+    if (file.startsWith('waits for')) {
+      const other = process.argv[1] + '.waits for ' + (file.endsWith('a') ? 'b' : 'a');
+      while (!existsSync(other)) await new Promise((done) => setTimeout(done, 5));
+    }
     if (file === 'killed always' || (file === 'killed once' && isFirst)) process.kill(process.pid, 'SIGKILL');
     if (file.startsWith('SIG')) process.kill(process.pid, file);
     if (file === 'shares its pipes') {
@@ -44,12 +45,11 @@ const PROGRAM = `
     if (file === 'fills the heap') for (const all = []; ; ) all.push(Array(1e5).fill({}));
     if (file === 'breaks') throw new Error('a bug');
     if (file === 'environment') answer({ kind: 'wordless', reader: JSON.stringify(process.env) });
-    else if (file === 'heap') answer({ kind: 'counted', words: getHeapStatistics().heap_size_limit });
+    else if (file === 'heap') answer({ kind: 'wordless', reader: String(getHeapStatistics().heap_size_limit) });
     else if (file === 'pid' || file === 'last, and loops') answer({ kind: 'wordless', reader: String(process.pid) });
-    else if (file === 'large') answer(content, '0123456789');
-    else if (file === 'too little') answer(content, '012345678');
-    else if (file === 'adds a field') answer(content, '0123&a=bcd');
-    else if (file === 'wrong shape') answer({ kind: 'content', size: -1 });
+    else if (file === 'text') answer({ kind: 'extracted', words: 2, extracted }, 'a page');
+    else if (file === 'no page') answer({ kind: 'extracted', words: 2 });
+    else if (file === 'wrong shape') answer({ kind: 'extracted', words: -1 });
     else if (file === 'wrong code') answer({ kind: 'refused', trouble: { code: 'X', message: 'x', hint: 'x' } });
     else if (file === 'no JSON') process.stdout.write('{{{\\n');
     else if (file === 'endless line') process.stdout.write('x'.repeat(200_000));
@@ -66,7 +66,7 @@ function processes(clock: FakeClock, program = PROGRAM, log: Logger = silentLogg
   const documents = new DocumentProcesses(pathToFileURL(path), clock, log);
   onTestFinished(() => documents.close());
   const read = (file: string) =>
-    documents.read({ file, rules: DIALECTS.standard.content } as DocumentOrder);
+    documents.read({ file, rules: DIALECTS.standard.content, wanted: 'text' } as DocumentOrder);
   const begunFile = (file: string) => `${path}.${file}`;
   /** The processes that began to read this document, the earliest first. */
   const pidsOf = (file: string) =>
@@ -80,6 +80,15 @@ const refused = (code: string, why: string) => ({
   kind: 'refused',
   failure: { code, message: expect.stringContaining(why) },
 });
+it('the text of a document is answered as a page', async () => {
+  const { read } = processes(new FakeClock());
+  expect(await read('text')).toEqual({
+    kind: 'extracted',
+    words: 2,
+    page: { bytes: Buffer.from('a page'), extracted: { reader: 'PDF', words: 2 } },
+  });
+});
+
 const fine = { kind: 'wordless', reader: 'fine' };
 
 /** A logger that keeps the messages of errors. */
@@ -100,7 +109,7 @@ function runs(pid: number | undefined): boolean {
 it('a document whose reading never ends is refused after ten minutes, and the next one is read', async () => {
   const clock = new FakeClock();
   const { pidsOf, read } = processes(clock);
-  const [hangs, next] = [read('hangs'), read('fine')];
+  const hangs = read('hangs');
   let found: unknown;
   void hangs.then((packed) => {
     found = packed;
@@ -110,7 +119,7 @@ it('a document whose reading never ends is refused after ten minutes, and the ne
   expect(found).toBeUndefined();
   await clock.advance(1_500);
   expect(await hangs).toMatchObject(refused('DOCUMENT_TOO_LARGE', 'longer than 10 min'));
-  expect(await next).toEqual(fine);
+  expect(await read('fine')).toEqual(fine);
 });
 
 it('a loop that a document left in its process is not blamed on the next document', async () => {
@@ -165,9 +174,10 @@ it('a process counts as ended even if another program holds its pipes open', asy
 
 it('the heap of a process is bounded', async () => {
   const { read } = processes(new FakeClock());
-  const { words } = (await read('heap')) as { readonly words: number };
-  expect(words).toBeGreaterThan(200 * 2 ** 20);
-  expect(words).toBeLessThan(300 * 2 ** 20);
+  const { reader } = (await read('heap')) as { readonly reader: string };
+  const bytes = Number(reader);
+  expect(bytes).toBeGreaterThan(200 * 2 ** 20);
+  expect(bytes).toBeLessThan(300 * 2 ** 20);
 });
 
 it('a process is ended when it was idle for half a minute', async () => {
@@ -194,8 +204,7 @@ it.each([
   'breaks',
   'wrong shape',
   'wrong code',
-  'too little',
-  'adds a field',
+  'no page',
   'no JSON',
   'endless line',
   'says too much',
@@ -305,15 +314,38 @@ it('a stop does not wait for documents', async () => {
   expect(await Promise.all(waiting)).toEqual(Array(3).fill({ kind: 'stale' }));
 });
 
-it('a batch of small documents with large texts is full when the texts are, and leaves the other documents', async () => {
-  const clock = new FakeClock();
-  const { documents } = processes(clock);
-  const readers = { pack: async () => [], packDocument: documents.read.bind(documents) };
-  const large = { file: 'large', version: { encoding: 'document', size: 1 } as Version };
-  const rules = DIALECTS.standard.content;
-  const files = Array(9).fill(large);
-  const packed = await packAll({ clock, readers }, { rules, files, maxBytes: 35 });
-  const taken = packed.filter((each) => each !== undefined);
-  expect(packed.indexOf(undefined)).toBe(taken.length);
-  expect(taken.length).toBe(4);
+it('documents are read at the same time by processes of their own, which serve the next ones', async () => {
+  const { begunFile, pidsOf, read } = processes(new FakeClock());
+  const pair = [read('waits for b'), read('waits for a')];
+  expect(await Promise.all(pair)).toEqual([
+    { kind: 'wordless', reader: 'waits for b' },
+    { kind: 'wordless', reader: 'waits for a' },
+  ]);
+  const pids = [...pidsOf('waits for a'), ...pidsOf('waits for b')];
+  expect(new Set(pids).size).toBe(2);
+  expect(existsSync(begunFile('fine'))).toBe(false);
+  await read('fine');
+  expect(pids).toContain(pidsOf('fine')[0]);
+});
+
+it.each([
+  [1, 64, 1],
+  [2, 64, 1],
+  [8, 64, 7],
+  [16, 2, 2],
+  [16, 0.5, 1],
+])(
+  'with %i cores and %d GiB of memory, %i documents are read at the same time',
+  (cores, gib, count) => {
+    expect(usualConcurrency(cores, gib * 2 ** 30)).toBe(count);
+  },
+);
+
+it('a stop ends all processes', async () => {
+  const { documents, pidsOf, read } = processes(new FakeClock());
+  const pair = [read('hangs'), read('leaves a loop'), read('hangs')];
+  await until(() => pidsOf('hangs').length === 2, 'they are read');
+  await pair[1];
+  await documents.close();
+  for (const pid of [...pidsOf('hangs'), ...pidsOf('leaves a loop')]) expect(runs(pid)).toBe(false);
 });

@@ -2,11 +2,21 @@ import { statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { ExtractCache } from '../../src/content/extracts.js';
 import { fingerprintNow } from '../../src/content/file-reader.js';
 import { type Encoding, fileStat } from '../../src/lib/file.js';
+import { silentLogger } from '../../src/lib/logger.js';
+import type { ContentRules } from '../../src/peer/dialects/dialect.js';
 import { DIALECTS } from '../../src/peer/dialects/dialects.js';
-import { packDocument } from '../../src/uplink/document-text.js';
-import { packAll } from '../../src/uplink/documents.js';
+import { extractDocument } from '../../src/uplink/document-text.js';
+import {
+  type Packed,
+  type Packers,
+  type PackFile,
+  pack,
+  packAll,
+} from '../../src/uplink/documents.js';
+import { Extractor } from '../../src/uplink/extractor.js';
 import { rewritten, uploadPlanOf } from '../../src/uplink/upload-plan.js';
 import { docx, eml, epub, openDocument, pdf, pptx, rtf, xlsx } from '../content/documents.js';
 import { FakeClock } from '../support/fake-clock.js';
@@ -104,10 +114,28 @@ async function pageFor(name: string, content: string): Promise<string> {
     rules: DIALECTS.standard.content,
     wanted: 'text',
   } as const;
-  const packed = await packDocument(order);
-  if (packed.kind !== 'content' || !('encoded' in packed.text))
-    throw new Error(`it is ${packed.kind}`);
-  return new URLSearchParams(`page=${Buffer.from(packed.text.encoded)}`).get('page') ?? '';
+  const found = await extractDocument(order);
+  if (found.kind !== 'extracted') throw new Error(`it is ${found.kind}`);
+  return Buffer.from(found.page?.bytes ?? []).toString();
+}
+
+/** Extracts a document, and packs it for the peer. */
+async function packedDocument(
+  file: Omit<PackFile, 'extract'>,
+  isExtracted: boolean,
+  rules: ContentRules,
+  read: Packers['extractDocument'] = extractDocument,
+): Promise<Packed | undefined> {
+  const clock = new FakeClock();
+  const extracts = new ExtractCache(join(temporaryDirectory(), 'extracts'), clock, () => 1e9);
+  const readers = { pack: async () => [], extractDocument: read, failure: undefined };
+  const extractor = new Extractor({ clock, extracts, log: silentLogger, readers });
+  const { signal } = new AbortController();
+  const found = await extractor.extract({ ...file, rules, isExtracted }, signal);
+  if (found.kind !== 'ready') return found;
+  const files = [{ ...file, extract: found.extract }];
+  const [packed] = await packAll(async (order) => pack(order), { rules, files });
+  return packed;
 }
 
 describe('a document for a peer that takes files', () => {
@@ -117,12 +145,9 @@ describe('a document for a peer that takes files', () => {
     name: string,
     content: Uint8Array,
     isExtracted = false,
-    read = packDocument,
+    read: Packers['extractDocument'] = extractDocument,
   ) => {
-    const clock = new FakeClock();
-    const files = [{ ...versionOf(name, content), isExtracted }];
-    const readers = { pack: async () => [], packDocument: read };
-    const [packed] = await packAll({ clock, readers }, { rules, files, maxBytes: 1e6 });
+    const packed = await packedDocument(versionOf(name, content), isExtracted, rules, read);
     if (packed?.kind !== 'content') return packed?.kind;
     return `${packed.type.replace(/;.*/, '').replace(/.*\./, '')}, ${packed.words} words`;
   };
@@ -153,15 +178,11 @@ describe('a document for a peer that takes files', () => {
     const { file, version } = versionOf('a.docx', docx(words));
     const link = join(dirname(file), 'link.docx');
     symlinkSync(file, link);
-    const files = [false, true].map((isExtracted) => {
-      return { file: link, version, linksWithin: dirname(file), isExtracted };
-    });
-    const readers = { pack: async () => [], packDocument };
-    const packed = await packAll(
-      { clock: new FakeClock(), readers },
-      { rules, files, maxBytes: 1e6 },
-    );
-    expect(packed).toMatchObject(Array(2).fill({ kind: 'content', words: 17 }));
+    for (const isExtracted of [false, true]) {
+      const linked = { file: link, version, linksWithin: dirname(file) };
+      const packed = await packedDocument(linked, isExtracted, rules);
+      expect(packed).toMatchObject({ kind: 'content', words: 17 });
+    }
   });
 
   it('is sent as text if the folder asks for that', async () => {

@@ -82,12 +82,12 @@ describe('the health checks of the uplink', () => {
   it('are not busy while the program that reads documents does not start, and the status tells why', async () => {
     const w = await world();
     const reading = deferred();
-    w.packDocument = async () => {
+    w.extractDocument = async () => {
       await reading.promise;
       return { kind: 'wordless', reader: 'PDF' };
     };
     w.write('a.pdf', 'a document', 'document');
-    await w.until(() => busy(w).includes('a batch is not read from the disk'), 'it is read');
+    await w.until(() => busy(w).includes('documents that wait are not read'), 'it is read');
     const failure = {
       code: 'DOCUMENTS_UNREADABLE',
       message: 'It does not start.',
@@ -98,7 +98,7 @@ describe('the health checks of the uplink', () => {
     expect(busy(w)).toEqual([]);
     expect(w.uplink.status().readersFailure).toBe(failure);
     w.readersFailure = undefined;
-    expect(busy(w)).toEqual(['a batch is not read from the disk']);
+    expect(busy(w)).toEqual(['documents that wait are not read']);
     reading.resolve();
     await w.until(() => busy(w).length === 0, 'it was read');
   });

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { DIALECTS } from '../../src/peer/dialects/dialects.js';
 import type { PendingItem } from '../../src/state/entry.js';
 import { accepted, lost } from '../../src/state/transitions.js';
-import type { Packed } from '../../src/uplink/documents.js';
+import type { Extracted } from '../../src/uplink/documents.js';
 import { LOST } from '../../src/uplink/isolation.js';
 import { sentOf } from '../state/records.js';
 import type { UplinkWorld } from '../support/uplink-world.js';
@@ -11,13 +11,10 @@ import { world } from '../support/world.js';
 
 const HOLD_MS = 200;
 
-const CONTENT: Packed = {
-  kind: 'content',
-  text: { encoding: 'base64', size: 3, encoded: Buffer.from('YSBi') },
-  size: 3,
-  digest: 'a'.repeat(64),
-  type: 'text/html; charset=UTF-8',
+const TEXT: Extracted = {
+  kind: 'extracted',
   words: 2,
+  page: { bytes: Buffer.from('<p>a b'), extracted: { reader: 'PDF', words: 2 } },
 };
 
 /** An uplink to a peer that loses documents together, and an item that is not shown waits. */
@@ -47,13 +44,13 @@ it('texts are pushed while documents are read, and a lost text is pushed in isol
   const reading = deferred();
   const w = await world({ ...YACY, extracts: true });
   const filesRead = new Set<string>();
-  w.packDocument = async ({ file }) => {
+  w.extractDocument = async ({ file }) => {
     await reading.promise;
     filesRead.add(file);
     return { kind: 'wordless', reader: 'PDF' };
   };
   for (let i = 0; i < 20; i += 1) w.write(`${i}.pdf`, 'slow', 'document');
-  await w.until(() => w.uplink.status().inFlight > 0, 'documents are read');
+  await w.until(() => w.uplink.status().documents.reading > 0, 'documents are read');
   lose(w, 'lost.txt');
   await w.until(() => pushed(w).includes(w.url('lost.txt')), 'the lost text is pushed');
   await pushesAnother(w, 'texts go on');
@@ -91,14 +88,14 @@ it('each lost item has a push of its own, and the index is committed between two
 });
 
 it('a lost document is read before its round, and then pushed in isolation', async () => {
-  const reading = deferred<Packed>();
+  const reading = deferred<Extracted>();
   const w = await world({ ...YACY, extracts: true });
-  w.packDocument = async () => await reading.promise;
+  w.extractDocument = async () => await reading.promise;
   lose(w, 'lost.pdf', 'document');
-  await w.until(() => w.uplink.isInFlight({ folder: 'inbox', path: 'lost.pdf' }), 'it is read');
+  await w.until(() => w.uplink.status().documents.reading > 0, 'it is read');
   for (let i = 0; i < 3; i += 1) await pushesAnother(w, 'texts go on while it is read');
   expect(pushed(w)).not.toContain(w.url('lost.pdf'));
-  reading.resolve(CONTENT);
+  reading.resolve(TEXT);
   await w.until(() => pushed(w).includes(w.url('lost.pdf')), 'it is pushed');
   expect(w.peer.pushes).toContainEqual([w.url('lost.pdf')]);
   await pushesAnother(w, 'texts go on afterwards');
@@ -111,7 +108,7 @@ it('a lost document that cannot be read any more is quarantined for that', async
     message: 'No text can be read from the file.',
     hint: '',
   };
-  w.packDocument = async () => ({ kind: 'refused', failure });
+  w.extractDocument = async () => ({ kind: 'refused', failure });
   lose(w, 'lost.pdf', 'document');
   expect(await w.quarantined('lost.pdf')).toEqual(failure);
 });
@@ -119,12 +116,12 @@ it('a lost document that cannot be read any more is quarantined for that', async
 it('documents that are read during a round are pushed after it', async () => {
   const reading = deferred();
   const w = await world({ ...YACY, extracts: true });
-  w.packDocument = async () => {
+  w.extractDocument = async () => {
     await reading.promise;
-    return CONTENT;
+    return TEXT;
   };
   w.write('slow.pdf', 'slow', 'document');
-  await w.until(() => w.uplink.status().inFlight > 0, 'the document is read');
+  await w.until(() => w.uplink.status().documents.reading > 0, 'the document is read');
   const release = w.peer.hold('push');
   lose(w, 'lost.txt');
   await w.until(() => pushed(w).includes(w.url('lost.txt')), 'the round is under way');

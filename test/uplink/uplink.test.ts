@@ -50,7 +50,7 @@ describe('a pending item', () => {
     const reading = deferred();
     const w = await world();
     let reads = 0;
-    w.packDocument = async () => {
+    w.extractDocument = async () => {
       await reading.promise;
       reads += 1;
       return { kind: 'wordless', reader: 'PDF' };
@@ -73,19 +73,22 @@ describe('a pending item', () => {
   it('does not wait for documents that are being read, however many there are', async () => {
     const reading = deferred();
     const w = await world();
-    w.packDocument = async () => {
+    w.extractDocument = async () => {
       await reading.promise;
       return { kind: 'wordless', reader: 'PDF' };
     };
     const documents = Array.from({ length: 100 }, (_, i) => `${i}.pdf`);
     for (const path of documents) w.write(path, 'slow', 'document');
-    await w.until(() => w.uplink.status().inFlight > 0, 'documents are read');
+    const { concurrency = 0 } = w.settings.documents;
+    await w.until(() => w.uplink.status().documents.reading > 0, 'documents are read');
     for (const path of ['a.txt', 'b.txt', 'c.txt']) {
       w.write(path, 'hello');
       await w.confirmed(path);
     }
-    // Only the documents of one batch have left the backlog.
-    expect(w.uplink.status().inFlight).toBe(10);
+    expect(w.uplink.status()).toMatchObject({
+      inFlight: 0,
+      documents: { reading: concurrency, waiting: documents.length - concurrency },
+    });
     reading.resolve();
     for (const path of documents)
       await w.until(() => w.statusOf(path) === 'skipped', 'the documents were read');
@@ -94,17 +97,17 @@ describe('a pending item', () => {
   it('has as many pushes beside it while a document is read as at other times', async () => {
     const w = await world({ push: { maxItems: 1 } });
     const reading = deferred();
-    w.packDocument = async () => {
+    w.extractDocument = async () => {
       await reading.promise;
       return { kind: 'wordless', reader: 'PDF' };
     };
     const release = w.peer.hold('push');
     const { concurrency } = QUICK.push;
     w.write('a.pdf', 'slow', 'document');
-    await w.until(() => w.uplink.status().inFlight === 1, 'the document is read');
+    await w.until(() => w.uplink.status().documents.reading === 1, 'the document is read');
     w.writeMany(20);
-    // The limit of concurrent pushes, one batch that is ready, and the document.
-    await w.until(() => w.uplink.status().inFlight === concurrency + 2, 'another one is ready');
+    // The limit of concurrent pushes, and one batch that is ready.
+    await w.until(() => w.uplink.status().inFlight === concurrency + 1, 'another one is ready');
     reading.resolve();
     release();
     await w.allConfirmed(20);

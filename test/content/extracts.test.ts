@@ -1,0 +1,105 @@
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { ExtractCache, extractKey } from '../../src/content/extracts.js';
+import { FakeClock } from '../support/fake-clock.js';
+import { temporaryDirectory } from '../support/temp.js';
+
+/** Each entry of the tests takes two blocks: its page and its record. */
+const ENTRY_BYTES = 2 * 4096;
+const extracted = { reader: 'PDF', words: 2 };
+const pageOf = (text: string) => ({ words: 2, page: { bytes: Buffer.from(text), extracted } });
+
+function setting(maxBytes = 100 * ENTRY_BYTES) {
+  const directory = join(temporaryDirectory(), 'extracts');
+  const clock = new FakeClock();
+  const limit = { bytes: maxBytes };
+  const open = () => new ExtractCache(directory, clock, () => limit.bytes);
+  return { cache: open(), clock, directory, limit, open };
+}
+
+it('an entry is found again after a restart, and only the user can read it', async () => {
+  const { cache, directory, open } = setting();
+  expect(await cache.find('a')).toBeUndefined();
+  const stored = await cache.store('a', pageOf('a page'));
+  expect(stored.page).toMatchObject({ extracted, stat: { size: 6 } });
+  expect(readFileSync(stored.page?.file ?? '', 'utf8')).toBe('a page');
+  await cache.store('b', { words: 7 });
+  expect([await open().find('a'), await open().find('b')]).toEqual([stored, { words: 7 }]);
+  expect(statSync(directory).mode & 0o777).toBe(0o700);
+  for (const name of readdirSync(directory))
+    expect(statSync(join(directory, name)).mode & 0o777).toBe(0o600);
+});
+
+it('an entry that is torn, damaged or of another document is not found', async () => {
+  const { cache, directory } = setting();
+  for (const key of ['a', 'b', 'c', 'd']) await cache.store(key, pageOf('a page'));
+  writeFileSync(join(directory, 'a.html'), 'a p');
+  writeFileSync(join(directory, 'b.json'), '{"key":"b","wor');
+  rmSync(join(directory, 'c.html'));
+  writeFileSync(join(directory, 'd.json'), readFileSync(join(directory, 'a.json')));
+  for (const key of ['a', 'b', 'c', 'd']) expect(await cache.find(key)).toBeUndefined();
+  await cache.store('a', pageOf('a page'));
+  expect(await cache.find('a')).toBeDefined();
+  await cache.drop('a');
+  expect(await cache.find('a')).toBeUndefined();
+});
+
+it('the entries that were not used for longest are removed when the limit is exceeded', async () => {
+  const { cache, clock, directory, limit, open } = setting(10 * ENTRY_BYTES);
+  for (let i = 0; i < 10; i += 1) {
+    await cache.store(`${i}`, pageOf(`page ${i}`));
+    await clock.advance(1_000);
+  }
+  await cache.find('0');
+  await clock.advance(1_000);
+  await cache.store('10', pageOf('page 10'));
+  const found = async (of: ExtractCache) => {
+    const keys = Array.from({ length: 12 }, (_, i) => `${i}`);
+    const all = await Promise.all(keys.map((key) => of.find(key)));
+    return keys.filter((_, i) => all[i] !== undefined);
+  };
+  expect(await found(cache)).toEqual(['0', '3', '4', '5', '6', '7', '8', '9', '10']);
+  expect(readdirSync(directory)).toHaveLength(18);
+  // A lower limit holds from the next entry on, also after a restart.
+  limit.bytes = 2 * ENTRY_BYTES;
+  await clock.advance(1_000);
+  const second = open();
+  await second.store('11', pageOf('page 11'));
+  expect(await found(second)).toEqual(['11']);
+});
+
+it('what a killed process left is removed', async () => {
+  const { cache, directory } = setting();
+  mkdirSync(directory, { mode: 0o700 });
+  for (const name of ['x.tmp', 'y.html']) writeFileSync(join(directory, name), 'left');
+  await cache.store('a', pageOf('a page'));
+  expect(readdirSync(directory).sort()).toEqual(['a.html', 'a.json']);
+});
+
+it('the directory above is not made anew: the state may have been moved away', async () => {
+  const { clock } = setting();
+  const gone = join(temporaryDirectory(), 'gone');
+  const cache = new ExtractCache(join(gone, 'extracts'), clock, () => 1e9);
+  await expect(cache.store('a', pageOf('a page'))).rejects.toThrow('ENOENT');
+  expect(existsSync(gone)).toBe(false);
+});
+
+it('the key depends on the document, its extension, and what is read in it', () => {
+  const keys = [
+    extractKey('a', '.pdf', 'text'),
+    extractKey('b', '.pdf', 'text'),
+    extractKey('a', '.eml', 'text'),
+    extractKey('a', '.pdf', 'words'),
+  ];
+  expect(new Set(keys).size).toBe(4);
+  expect(extractKey('a', '.PDF', 'text')).toBe(keys[0]);
+});

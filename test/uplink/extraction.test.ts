@@ -1,0 +1,307 @@
+import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { DIALECTS } from '../../src/peer/dialects/dialects.js';
+import { extractDocument } from '../../src/uplink/document-text.js';
+import type { DocumentOrder, Extracted } from '../../src/uplink/documents.js';
+import { rtf } from '../content/documents.js';
+import { FakeClock } from '../support/fake-clock.js';
+import { fails, takes, unreachable } from '../support/fake-peer.js';
+import { temporaryDirectory } from '../support/temp.js';
+import type { UplinkWorld, UplinkWorldOptions } from '../support/uplink-world.js';
+import { deferred } from '../support/wait.js';
+import { world } from '../support/world.js';
+
+const names = (count: number, extension: string) =>
+  Array.from({ length: count }, (_, i) => `${i}${extension}`);
+
+const textOf = (text: string): Extracted => ({
+  kind: 'extracted',
+  words: 2,
+  page: { bytes: Buffer.from(text), extracted: { reader: 'PDF', words: 2 } },
+});
+
+/**
+ * Counts the readings of a world. The content of a document is its text. Documents with `slow` in
+ * their text wait for `release`.
+ */
+function counting(w: UplinkWorld) {
+  const read: string[] = [];
+  const slow = deferred();
+  let running = 0;
+  const counts = { most: 0 };
+  w.extractDocument = async ({ file }: DocumentOrder) => {
+    running += 1;
+    counts.most = Math.max(counts.most, running);
+    const text = readFileSync(file, 'utf8');
+    read.push(text);
+    if (text.includes('slow')) await slow.promise;
+    running -= 1;
+    return textOf(`<p>${text}`);
+  };
+  return { counts, read, release: () => slow.resolve() };
+}
+
+async function countingWorld(options: UplinkWorldOptions = {}) {
+  const w = await world(options);
+  return { w, ...counting(w) };
+}
+
+const document = (w: UplinkWorld, path: string, text: string | Uint8Array) =>
+  w.write(path, text, 'document');
+const sent = (w: UplinkWorld, path: string) => w.peer.items.get(w.url(path))?.bytes.toString();
+const documents = (w: UplinkWorld) => w.uplink.status().documents;
+const allRead = (w: UplinkWorld) =>
+  w.until(() => documents(w).reading + documents(w).waiting === 0, 'all are read');
+
+/** Changes something while no batch is being sent that was read before. */
+const betweenPushes = (w: UplinkWorld, change: () => void) =>
+  w.until(() => {
+    if (w.uplink.status().inFlight > 0) return false;
+    change();
+    return true;
+  }, 'no batch is being sent');
+
+/** A peer that is away until `back`. */
+function away(w: UplinkWorld) {
+  w.peer.onPush = fails(() => unreachable('no'));
+  return {
+    back: () => {
+      w.peer.onPush = takes;
+    },
+  };
+}
+
+it('a slow document holds up neither notes nor other documents', async () => {
+  const { w, release } = await countingWorld({ documents: { concurrency: 2 } });
+  document(w, 'slow.pdf', 'a slow document');
+  const notes = names(10, '.txt');
+  for (const path of notes) w.write(path, `the note ${path}`);
+  for (const path of names(5, '.pdf')) document(w, path, `the document ${path}`);
+  await w.confirmed(...notes, ...names(5, '.pdf'));
+  expect(w.statusOf('slow.pdf')).toBe('pending');
+  expect(documents(w)).toEqual({
+    waiting: 0,
+    reading: 1,
+    longest: { file: 'inbox/slow.pdf', since: expect.any(Number) },
+  });
+  release();
+  await w.confirmed('slow.pdf');
+  expect(sent(w, 'slow.pdf')).toBe('<p>a slow document');
+});
+
+it('as many documents are read at the same time as the configuration says, and a reload changes that', async () => {
+  const limits: { concurrency: number; cacheSize: number } = { concurrency: 2, cacheSize: 1e9 };
+  const { w, counts, release } = await countingWorld();
+  Object.assign(w.settings, { documents: limits });
+  for (const path of names(6, '.pdf')) document(w, path, `slow ${path}`);
+  await w.until(() => documents(w).reading === 2, 'two are read');
+  expect(documents(w)).toMatchObject({ reading: 2, waiting: 4 });
+  limits.concurrency = 3;
+  w.uplink.configured();
+  await w.until(() => documents(w).reading === 3, 'three are read');
+  release();
+  await w.allConfirmed(6);
+  expect(counts.most).toBe(3);
+});
+
+it('texts and documents that were read share a batch', async () => {
+  const { w } = await countingWorld();
+  const { back } = away(w);
+  for (const path of names(3, '.pdf')) document(w, path, `document ${path}`);
+  await allRead(w);
+  w.writeMany(3);
+  back();
+  await w.allConfirmed(6);
+  const isMixed = (urls: readonly string[]) =>
+    urls.some((url) => url.endsWith('.pdf')) && urls.some((url) => !url.endsWith('.pdf'));
+  expect(w.peer.pushes.some(isMixed)).toBe(true);
+});
+
+it('the same document under several names is read once, also at the same time', async () => {
+  const { w, read, release } = await countingWorld({ documents: { concurrency: 4 } });
+  for (const path of ['a.pdf', 'b.pdf', 'c.pdf']) document(w, path, 'a slow document');
+  await w.until(() => documents(w).reading === 3, 'they are under way');
+  release();
+  await w.allConfirmed(3);
+  document(w, 'd.pdf', 'a slow document');
+  await w.allConfirmed(4);
+  expect(read).toHaveLength(1);
+  // Another kind of document has another reader.
+  document(w, 'd.eml', 'a slow document');
+  await w.allConfirmed(5);
+  expect(read).toHaveLength(2);
+});
+
+it('a document is not read again after a restart', async () => {
+  const { w, read } = await countingWorld();
+  const { back } = away(w);
+  for (const path of names(3, '.pdf')) document(w, path, `document ${path}`);
+  await allRead(w);
+  await w.stop();
+  back();
+  await w.start();
+  await w.allConfirmed(3);
+  expect(read).toHaveLength(3);
+  expect(sent(w, '0.pdf')).toBe('<p>document 0.pdf');
+});
+
+it.each<[string, (page: string) => void]>([
+  ['has another text', (page) => writeFileSync(page, readFileSync(page, 'utf8').toUpperCase())],
+  ['is torn', (page) => writeFileSync(page, '<p>')],
+  ['is gone', rmSync],
+])(
+  'a document is read again if its page %s, whether it was found before a restart or not',
+  async (_, damage) => {
+    for (const isRestarted of [false, true]) {
+      const { w, read } = await countingWorld();
+      const { back } = away(w);
+      document(w, 'a.pdf', 'a document');
+      await allRead(w);
+      if (isRestarted) await w.stop();
+      const extracts = join(w.stateDir, 'extracts');
+      const [page = ''] = readdirSync(extracts).filter((name) => name.endsWith('.html'));
+      const changed = () => {
+        damage(join(extracts, page));
+        back();
+      };
+      if (isRestarted) changed();
+      else await betweenPushes(w, changed);
+      if (isRestarted) await w.start();
+      await w.confirmed('a.pdf');
+      expect([sent(w, 'a.pdf'), read.length]).toEqual(['<p>a document', 2]);
+      await w.stop();
+    }
+  },
+);
+
+it('a page is found where the directory of the state is reached by a link', async () => {
+  const directory = temporaryDirectory();
+  mkdirSync(join(directory, 'there'));
+  symlinkSync('there', join(directory, 'link'));
+  const { w, read } = await countingWorld({ directory: join(directory, 'link') });
+  const large = 'many words '.repeat(100_000);
+  document(w, 'a.pdf', 'a document');
+  document(w, 'b.pdf', large);
+  // Files of a folder are read at a path without links.
+  w.fileOf = ({ path }) => join(directory, 'there', 'files', path);
+  await w.confirmed('a.pdf', 'b.pdf');
+  expect([sent(w, 'a.pdf'), sent(w, 'b.pdf'), read.length]).toEqual([
+    '<p>a document',
+    `<p>${large}`,
+    2,
+  ]);
+});
+
+it('a page that is too large for memory is sent whole', async () => {
+  const { w } = await countingWorld();
+  const text = 'many words '.repeat(100_000);
+  document(w, 'a.pdf', text);
+  await w.confirmed('a.pdf');
+  expect(sent(w, 'a.pdf')).toBe(`<p>${text}`);
+});
+
+it('a peer that turns out to be of another kind gets the form that it reads', async () => {
+  const w = await world({ extracts: true });
+  w.extractDocument = extractDocument;
+  const { back } = away(w);
+  document(w, 'a.rtf', rtf('a < b'));
+  await allRead(w);
+  await betweenPushes(w, () => {
+    w.dialect.current = DIALECTS.yacy;
+    back();
+  });
+  await w.confirmed('a.rtf');
+  expect(sent(w, 'a.rtf')).toContain('<p>a ‹ b');
+  // The cache has both forms.
+  w.dialect.current = DIALECTS.standard;
+  document(w, 'b.rtf', rtf('a < b'));
+  await w.confirmed('b.rtf');
+  expect(sent(w, 'b.rtf')).toContain('<p>a &lt; b');
+});
+
+it('a document that changes after it was read is not pushed in its old version', async () => {
+  const { w } = await countingWorld();
+  const { back } = away(w);
+  document(w, 'a.pdf', 'the old text');
+  await allRead(w);
+  await betweenPushes(w, () => {
+    writeFileSync(join(w.root, 'a.pdf'), 'the new text');
+    back();
+  });
+  await w.until(() => w.rechecked.includes('a.pdf'), 'it is looked at again');
+  expect(sent(w, 'a.pdf')).toBeUndefined();
+  w.record('a.pdf', 'the new text', 'document');
+  await w.confirmed('a.pdf');
+  expect(sent(w, 'a.pdf')).toBe('<p>the new text');
+});
+
+it('a document that changes or is removed while it is read holds up neither', async () => {
+  const { w, release } = await countingWorld({ documents: { concurrency: 2 } });
+  document(w, 'a.pdf', 'a slow text');
+  document(w, 'b.pdf', 'another slow text');
+  await w.until(() => documents(w).reading === 2, 'they are read');
+  w.remove('b.pdf');
+  document(w, 'a.pdf', 'a newer text');
+  release();
+  await w.confirmed('a.pdf');
+  await allRead(w);
+  expect(sent(w, 'a.pdf')).toBe('<p>a newer text');
+  expect([w.statusOf('b.pdf'), sent(w, 'b.pdf')]).toEqual(['gone', undefined]);
+});
+
+it('no more documents are read ahead than the cache has room for', async () => {
+  const { w, read } = await countingWorld({ documents: { cacheSize: 256 * 1024 } });
+  const { back } = away(w);
+  for (const path of names(20, '.pdf')) document(w, path, `${path} ${'words '.repeat(5_000)}`);
+  await w.until(() => read.length === 5, 'the room is used up');
+  await new Promise((done) => setTimeout(done, 100));
+  expect(read).toHaveLength(5);
+  back();
+  await w.allConfirmed(20);
+  expect(read).toHaveLength(20);
+});
+
+it('while the disk takes no text, documents wait and texts go on, and status says so', async () => {
+  const { w, read } = await countingWorld({ clock: new FakeClock() });
+  const extracts = join(w.stateDir, 'extracts');
+  writeFileSync(extracts, 'in the way');
+  document(w, 'a.pdf', 'a document');
+  w.write('a.txt', 'a text');
+  await w.confirmed('a.txt');
+  await w.until(() => w.uplink.status().readersFailure !== undefined, 'it is told');
+  expect(w.uplink.status().readersFailure).toMatchObject({
+    code: 'DOCUMENTS_NOT_STORED',
+    message: expect.stringContaining('ENOTDIR'),
+  });
+  rmSync(extracts);
+  await w.confirmed('a.pdf');
+  expect([read.length, w.uplink.status().readersFailure]).toEqual([1, undefined]);
+});
+
+it('documents of a folder that is missing wait for it, and are read when it is back', async () => {
+  const { w, read } = await countingWorld();
+  let state: 'there' | 'missing' = 'missing';
+  w.folderState = () => state;
+  w.uplink.foldersChanged();
+  document(w, 'a.pdf', 'a document');
+  w.uplink.foldersChanged();
+  await new Promise((done) => setTimeout(done, 50));
+  expect(read).toEqual([]);
+  state = 'there';
+  w.uplink.foldersChanged();
+  await w.confirmed('a.pdf');
+});
+
+it('the lane of documents has a health check, for which a slow document is no fault', async () => {
+  const { w, release } = await countingWorld();
+  document(w, 'a.pdf', 'a slow document');
+  await w.until(() => documents(w).reading === 1, 'it is read');
+  const [check] = w.uplink.health.filter(({ name }) => name === 'documents');
+  expect(check?.busy).toBe(true);
+  // Two readings of ten minutes, on a machine where that takes as long again.
+  expect(check?.options.limitMs).toBeGreaterThan(20 * 60_000);
+  release();
+  await w.confirmed('a.pdf');
+  expect(check?.busy).toBe(false);
+});
