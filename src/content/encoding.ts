@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import type { Encoding } from '../lib/file.js';
+import { legacyEncodingOf, SAMPLE_BYTES, withoutAsciiHead } from './legacy-encoding.js';
 import { isSigned, SIGNATURE_BYTES } from './signatures.js';
 
 /**
@@ -32,8 +33,8 @@ const LONGEST_SEQUENCE = 4;
  * - `utf-16le` or `utf-16be` by its byte order mark, `utf-8` if all of it is valid UTF-8. In both
  *   cases at most one character in ten may be a control character, in the first 8,000 bytes and in
  *   the whole file;
- * - `windows-1252`, in which every byte has a meaning, if the first 1,445 bytes contain no control
- *   characters and at most one byte in a hundred after them is one;
+ * - an older encoding by its letters (see legacy-encoding.ts), such as `windows-1252`, if the first
+ *   1,445 bytes contain no control characters and at most one byte in a hundred after them is one;
  * - `binary` otherwise.
  */
 export class EncodingDetector {
@@ -50,6 +51,8 @@ export class EncodingDetector {
   #validUtf8 = true;
   /** An incomplete UTF-8 sequence or UTF-16 unit at the end of the last piece. */
   #cut: Buffer = Buffer.alloc(0);
+  /** The beginning of the text, from its first byte above 0x7F. */
+  #sample: Buffer = Buffer.alloc(0);
 
   /** Processes the next piece. Keeps no reference to it. */
   write(piece: Buffer): void {
@@ -74,7 +77,7 @@ export class EncodingDetector {
     if (this.#validUtf8 && this.#cut.length === 0) return this.#isText(1) ? 'utf-8' : 'binary';
     const isText =
       this.#controlsSniffed === 0 && this.#controls <= this.#size * MAX_CONTROL_SHARE_AFTER;
-    return isText ? 'windows-1252' : 'binary';
+    return isText ? legacyEncodingOf(this.#sample) : 'binary';
   }
 
   #isText(bytesPerCharacter: number): boolean {
@@ -101,11 +104,19 @@ export class EncodingDetector {
 
   #writeBytes(piece: Buffer): void {
     this.#countControls(piece);
+    this.#addToSample(piece);
     if (!this.#validUtf8) return;
     const rest = this.#cut.length > 0 ? Buffer.concat([this.#cut, piece]) : piece;
     const whole = rest.length - cutLength(rest);
     this.#validUtf8 = isUtf8(rest.subarray(0, whole));
     this.#cut = Buffer.from(rest.subarray(whole));
+  }
+
+  #addToSample(piece: Buffer): void {
+    const room = SAMPLE_BYTES - this.#sample.length;
+    if (room === 0) return;
+    const part = this.#sample.length === 0 ? withoutAsciiHead(piece) : piece;
+    if (part.length > 0) this.#sample = Buffer.concat([this.#sample, part.subarray(0, room)]);
   }
 
   #countControls(piece: Buffer): void {
@@ -174,7 +185,7 @@ export interface Decoder {
 
 /** Returns a decoder of text files. It drops a byte order mark. */
 export function decoderOf(encoding: Encoding): Decoder {
-  if (encoding === 'binary' || encoding === 'document')
+  if (encoding === 'binary' || encoding === 'document' || encoding === 'unknown-8bit')
     throw new Error(`${encoding} content has no text of its own`);
   return encoding === 'windows-1252' ? windows1252 : new TextDecoder(encoding);
 }

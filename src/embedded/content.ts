@@ -91,6 +91,10 @@ const TITLE_LENGTH = 200;
 const LINE_LENGTH = 1_600;
 /** The bytes at the start of a text that are searched for a title. */
 const TITLE_BYTES = 16_384;
+/** The names of Markdown files. */
+const MARKDOWN = /\.(md|mdx|markdown|mdown|mkdn?)$/i;
+/** A line of Markdown that is text: no quote, list, table, rule, or indented code. */
+const PARAGRAPH = /^ {0,3}(?![ >|]|[-*+][ \t]|\d+[.)][ \t]).*[\p{L}\p{N}]/u;
 /** A language tag (BCP 47). */
 const LANGUAGE = /^[a-z]{2,8}(-[a-z0-9]{1,8}){0,4}$/i;
 /** The character that begins a terminal escape sequence. */
@@ -102,7 +106,9 @@ const ESCAPE = 0x1b;
 export function readContent(url: NormalUrl, data: Buffer): Content {
   if (isHtml(url, data)) return readPage(url, data);
   const text = data.includes(ESCAPE) ? Buffer.from(withoutSequences(data.toString())) : data;
-  return { title: plainTitle(text) || lastSegment(url), text };
+  const lines = firstLines(text);
+  const heading = MARKDOWN.test(lastSegment(url)) ? markdownHeading(lines) : '';
+  return { title: heading || firstTitle(lines) || lastSegment(url), text };
 }
 
 function isHtml(url: NormalUrl, data: Buffer): boolean {
@@ -116,26 +122,44 @@ function readPage(url: NormalUrl, data: Buffer): Content {
   const { text, title = '', author = '', date, language = '' } = readHtml(data.toString());
   return {
     text,
-    title: tidy(title) || plainTitle(Buffer.from(text)) || lastSegment(url),
+    title: tidy(title) || firstTitle(firstLines(Buffer.from(text))) || lastSegment(url),
     author: tidy(author) || undefined,
     date: Number.isSafeInteger(date) ? date : undefined,
     language: LANGUAGE.test(language) ? language : undefined,
   };
 }
 
-/** Returns the first Markdown heading, or else the first line with a word. */
-function plainTitle(data: Buffer): string {
-  const head = data.subarray(0, TITLE_BYTES);
-  const lines = head
-    .toString()
-    .split(/\r?\n|\r/)
-    .map((line) => cut(line));
-  for (const line of lines) {
-    const heading = /^ {0,3}#{1,6}[ \t](.*)$/s.exec(line)?.[1] ?? '';
-    const title = tidy(withoutMarks(heading.replace(/#+$/, '')));
+/** Returns the lines at the start of a text, each with the characters that are considered. */
+function firstLines(data: Buffer): string[] {
+  const head = data.subarray(0, TITLE_BYTES).toString();
+  return head.split(/\r?\n|\r/).map((line) => cut(line));
+}
+
+/** Returns the first line with a word; empty if there is none. */
+function firstTitle(lines: readonly string[]): string {
+  return tidy(lines.find((line) => /[\p{L}\p{N}]/u.test(line)) ?? '');
+}
+
+/**
+ * Returns the first heading of Markdown, which begins with `#` or is underlined; empty if there is
+ * none. Properties before the text and blocks of code are skipped.
+ */
+function markdownHeading(lines: readonly string[]): string {
+  const end =
+    lines[0]?.trimEnd() === '---'
+      ? lines.findIndex((line, i) => i > 0 && line.trimEnd() === '---')
+      : -1;
+  let isCode = false;
+  for (const [i, line] of lines.entries()) {
+    if (i <= end) continue;
+    if (/^ {0,3}(```|~~~)/.test(line)) isCode = !isCode;
+    if (isCode) continue;
+    const isUnderlined = /^ {0,3}(=+|-+)\s*$/.test(lines[i + 1] ?? '') && PARAGRAPH.test(line);
+    const marked = /^ {0,3}#{1,6}[ \t](.*)$/s.exec(line)?.[1]?.replace(/#+$/, '');
+    const title = tidy(withoutMarks(marked ?? (isUnderlined ? line : '')));
     if (title !== '') return title;
   }
-  return tidy(lines.find((line) => /[\p{L}\p{N}]/u.test(line)) ?? '');
+  return '';
 }
 
 /**

@@ -28,8 +28,9 @@ export function sameStat(a: FileStat, b: FileStat): boolean {
 }
 
 /**
- * The encodings of files. `document` means that a reader extracts the text. The order is fixed,
- * because the state on disk stores positions in this list.
+ * The encodings of files. `document` means that a reader extracts the text, `unknown-8bit` that it
+ * is text in an encoding that was not recognised. The order is fixed, because the state on disk
+ * stores positions in this list.
  */
 export const ENCODINGS = [
   'utf-8',
@@ -38,6 +39,19 @@ export const ENCODINGS = [
   'windows-1252',
   'binary',
   'document',
+  'koi8-u',
+  'windows-1251',
+  'iso-8859-5',
+  'iso-8859-7',
+  'windows-1253',
+  'windows-1255',
+  'windows-1256',
+  'gb18030',
+  'big5',
+  'euc-jp',
+  'shift_jis',
+  'euc-kr',
+  'unknown-8bit',
 ] as const;
 export type Encoding = (typeof ENCODINGS)[number];
 

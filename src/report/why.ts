@@ -172,6 +172,8 @@ const SKIPPING_RULES: Readonly<Record<string, (folder: string) => string>> = {
   PRIVATE_KEY: (folder) => `ignoreDefaults of folder ${quoted(folder)} keeps private keys out.`,
   NOT_TEXT: (folder) =>
     `Folder ${quoted(folder)} takes its name; files that are neither text nor readable documents are skipped.`,
+  UNKNOWN_ENCODING: (folder) =>
+    `Folder ${quoted(folder)} takes its name; text in an encoding that is not recognised is skipped.`,
   NO_WORDS: (folder) =>
     `Folder ${quoted(folder)} takes its name; files without a word are skipped.`,
 };
@@ -223,7 +225,8 @@ function known(entry: Entry) {
  * Describes the text that is pushed in place of the file's bytes; undefined if those are pushed.
  */
 function conversionOf(encoding: Encoding, sent: Sent | undefined): string | undefined {
-  if (encoding === 'utf-8' || encoding === 'binary') return undefined;
+  if (encoding === 'utf-8' || encoding === 'binary' || encoding === 'unknown-8bit')
+    return undefined;
   if (encoding !== 'document') return `The file is ${encoding}; its text travels as UTF-8.`;
   const { extracted } = sent ?? {};
   return (

@@ -101,7 +101,7 @@ function statKey({ size, mtimeMs, ctimeMs, ino }: FileStat): string {
  * The rest of a line up to the encoding: the status and the number of the base, `since`, the
  * history, in which a text may hold brackets, and the hash.
  */
-const AFTER_STAT = /"[pac](\d+)",[^,]+,\[(?:[^"\]]|"(?:[^"\\]|\\.)*")*\],"[^"]+",(\d)/y;
+const AFTER_STAT = /"[pac](\d+)",[^,]+,\[(?:[^"\]]|"(?:[^"\\]|\\.)*")*\],"[^"]+",(\d+)/y;
 
 function codeAt(line: string): number {
   let comma = -1;

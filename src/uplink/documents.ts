@@ -290,6 +290,12 @@ export function cannotTravel(
   rules: ContentRules | undefined,
   typeName = 'not text',
 ): Failure | undefined {
+  if (encoding === 'unknown-8bit')
+    return {
+      code: 'UNKNOWN_ENCODING',
+      message: 'The file is text in an encoding that is not recognised: its words would be lost.',
+      hint: 'Save it as UTF-8, or leave it; files of this kind are skipped.',
+    };
   if (encoding !== 'binary' || rules === undefined || rules.takesBinary) return undefined;
   return {
     code: 'NOT_TEXT',

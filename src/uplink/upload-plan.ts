@@ -62,7 +62,7 @@ export function uploadPlanOf(
   }
   const safe = rules.readsTextAsHtml ? htmlRewriting() : undefined;
   // A page may declare its own 8-bit encoding, which is more reliable than a guess.
-  if (encoding === 'windows-1252')
+  if (!encoding.startsWith('utf-'))
     return { type: HTML, rewriting: safe, words: new HtmlWords(encoding) };
   const rewriting = toUtf8(encoding, safe);
   return { type: `${HTML}; charset=UTF-8`, rewriting, words: new HtmlWords('utf-8') };

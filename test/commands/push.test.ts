@@ -100,12 +100,18 @@ describe('a file that is pushed by hand', () => {
 
   it.each([
     ['binary', 'NOT_TEXT'],
+    ['dos', 'UNKNOWN_ENCODING'],
     ['empty', 'EMPTY'],
     ['directory', 'NOT_A_FILE'],
     ['missing', 'NO_SUCH_FILE'],
   ])('is refused where it cannot go: %s', async (name, code) => {
     const directory = temporaryDirectory();
     writeFileSync(join(directory, 'binary'), 'a\0b');
+    // Russian in the encoding of DOS.
+    writeFileSync(
+      join(directory, 'dos'),
+      Buffer.from('82e1a520abeea4a820e0aea6a4a0eee2e1ef20e1a2aea1aea4adebaca8', 'hex'),
+    );
     writeFileSync(join(directory, 'empty'), '');
     mkdirSync(join(directory, 'directory'));
     const file = join(directory, name);

@@ -117,12 +117,20 @@ export function pdf(...pages: readonly string[]): Uint8Array {
 }
 
 /** Makes a PDF of one page with this content stream, as it is stored in the file. */
-export function pdfOf(stream: Uint8Array, filter: string, font?: string): Uint8Array {
-  return pdfWith([{ stream, filter }], font);
+export function pdfOf(
+  stream: Uint8Array,
+  filter: string,
+  font?: string,
+  producer?: string,
+): Uint8Array {
+  return pdfWith([{ stream, filter }], font, producer);
 }
 
 const HELVETICA = '/Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding';
-/** A font of Japanese characters, whose code table is in no file. */
+/** A font of TeX: no letters with accents, but accents and ligatures. */
+export const CMR10 = `/Subtype /Type1 /BaseFont /CMR10 /Encoding << /Type /Encoding /Differences
+  [16 /dotlessi 18 /grave /acute /caron 24 /cedilla 28 /fi /fl /ffi 94 /circumflex 126 /tilde /dieresis] >>`;
+/** A font of Japanese characters, whose code table is not in the PDF. */
 export const RYUMIN = `/Subtype /Type0 /BaseFont /Ryumin-Light /Encoding /90ms-RKSJ-H /DescendantFonts [<< /Type /Font /Subtype /CIDFontType0
   /BaseFont /Ryumin-Light /CIDSystemInfo << /Registry (Adobe) /Ordering (Japan1) /Supplement 2 >> /FontDescriptor << /Type /FontDescriptor
   /FontName /Ryumin-Light /Flags 6 >> >>]`;
@@ -130,6 +138,7 @@ export const RYUMIN = `/Subtype /Type0 /BaseFont /Ryumin-Light /Encoding /90ms-R
 function pdfWith(
   pages: readonly { readonly stream: Uint8Array; readonly filter?: string }[],
   font = HELVETICA,
+  producer = 'by hand',
 ): Uint8Array {
   const objects: (string | Uint8Array)[][] = [
     ['<< /Type /Catalog /Pages 2 0 R /Lang (en) >>'],
@@ -137,7 +146,9 @@ function pdfWith(
       `<< /Type /Pages /Count ${pages.length} /Kids [${pages.map((_, i) => `${5 + 2 * i} 0 R`).join(' ')}] >>`,
     ],
     [`<< /Type /Font ${font} >>`],
-    ["<< /Title (Minutes) /Author (Ada L.) /CreationDate (D:20250203040506+01'00') >>"],
+    [
+      `<< /Title (Minutes) /Author (Ada L.) /Producer (${producer}) /CreationDate (D:20250203040506+01'00') >>`,
+    ],
   ];
   for (const { stream, filter = '' } of pages) {
     const content = objects.length + 2;

@@ -1,7 +1,9 @@
 import { TextDecoder } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { EncodingDetector } from '../../src/content/encoding.js';
+import { decoderOf, EncodingDetector } from '../../src/content/encoding.js';
+import type { Encoding } from '../../src/lib/file.js';
+import { encoded, FRENCH, GERMAN, LEGACY_TEXTS } from './legacy-texts.js';
 
 function encodingOf(...pieces: readonly (Uint8Array | string)[]): string {
   const detector = new EncodingDetector();
@@ -107,4 +109,35 @@ describe('the encoding of a file', () => {
       expect(encodingOf(`It begins with ${begin}`)).toBe('utf-8');
     },
   );
+
+  it.each(LEGACY_TEXTS)('is recognised and decoded: %s, %s', (encoding, text) => {
+    const bytes = encoded(text, encoding);
+    const program = 'const answer = 42; // it is known\n'.repeat(200);
+    expect(encodingOf(bytes)).toBe(encoding);
+    expect(encodingOf(program, bytes, program)).toBe(encoding);
+    expect(encodingOf(...[...bytes].map((byte) => Buffer.of(byte)))).toBe(encoding);
+    const decoder = decoderOf(encoding as Encoding);
+    const pieces = [...bytes].map((byte) => decoder.decode(Buffer.of(byte), { stream: true }));
+    expect(pieces.join('') + decoder.decode()).toBe(text);
+  });
+
+  it.each([GERMAN, FRENCH])('is windows-1252 for each part of a text with accents: %s', (text) => {
+    const bytes = encoded(text, 'windows-1252');
+    for (let at = 0; at < bytes.length; at += 1)
+      for (const size of [20, 60, 120]) {
+        const part = bytes.subarray(at, at + size);
+        expect(encodingOf(part)).toBe(isValidUtf8(part) ? 'utf-8' : 'windows-1252');
+      }
+  });
+
+  it('is unknown for words in an encoding that is not recognised', () => {
+    const russian = LEGACY_TEXTS[0]?.[1] ?? '';
+    expect(encodingOf(encoded(russian, 'ibm866'))).toBe('unknown-8bit');
+    const few = [words, encoded(russian, 'ibm866'), words];
+    expect(encodingOf(...few)).toBe('windows-1252');
+  });
+
+  it('is windows-1252 for a table that a program of DOS drew', () => {
+    expect(encodingOf(latin1(`Preis \xb3 10\n${'\xc4'.repeat(30)}\n`))).toBe('windows-1252');
+  });
 });

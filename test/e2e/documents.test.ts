@@ -12,6 +12,7 @@ import {
   pdf,
   pdfOf,
   pptx,
+  RYUMIN,
   rtf,
   xlsx,
   zipped,
@@ -100,6 +101,7 @@ describe('documents', () => {
       'h.rtf': rtf('Erlenbruch'),
       'i.pdf': pdf('Fichtenzapfen'),
       'i2.pdf': misplaced,
+      'i3.pdf': pdfOf(Buffer.from('BT /F1 12 Tf 72 720 Td <93fa967b> Tj ET'), '', RYUMIN),
       'j.eml': eml('Tannennadel', { name: 'k.docx', bytes: docx('Hainbuche') }),
       'k.zip': zipSync({ 'Robinie.pdf': pdf('Ulmenallee') }),
       'l.tar.gz': gzipSync(tar({ name: 'a.docx', content: docx('Vogelbeere') })),
@@ -111,7 +113,7 @@ describe('documents', () => {
       ]),
     };
     const words =
-      'Eichenholz Birkenrinde Ahorn Kastanie Lindenblatt Pappel Weidenkorb Erlenbruch Fichtenzapfen Zirbelnuss Hainbuche Ulmenallee Vogelbeere Wacholder';
+      'Eichenholz Birkenrinde Ahorn Kastanie Lindenblatt Pappel Weidenkorb Erlenbruch Fichtenzapfen Zirbelnuss 日本 Hainbuche Ulmenallee Vogelbeere Wacholder';
     const { found, listed, search, why } = await daemonWith({
       ...good,
       'broken.pdf': pdf('words').subarray(0, 200),

@@ -93,7 +93,7 @@ describe('the package', () => {
       return parts.length > depth ? `${parts.slice(0, depth).join('/')}/` : file;
     });
     const dist =
-      'build.json chunks/ cli.js completions/ document-process.js embedded/ file-thread.js index.d.ts index.js lib/ licenses.txt man/ page/ peer/';
+      'build.json chunks/ cli.js cmaps/ completions/ document-process.js embedded/ file-thread.js index.d.ts index.js lib/ licenses.txt man/ page/ peer/';
     expect(new Set(places)).toEqual(
       new Set([
         'LICENSE',

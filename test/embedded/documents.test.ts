@@ -256,9 +256,17 @@ describe('the title of a document', () => {
     ],
     ['a.txt', '\n----\n  Dear all,\nmore\n', 'Dear all,'],
     ['d/caf%C3%A9%20%231.txt', '***\n', 'café #1.txt'],
-    ['a.txt', `# ${' '.repeat(1_500)}\u2028x\n`.repeat(5), 'x'],
+    ['a.md', 'Status\n\n# Not the *first*', 'Not the *first*'],
+    ['a.md', '---\ntitle: x\n---\nTea & more\n==========\n# later', 'Tea & more'],
+    ['a.markdown', '> quote\n---\n- point\n---\n\nUnder a line  \n---\n', 'Under a line'],
+    ['a.md', '```\n# to install\n```\n~~~sh\n# it\n~~~\n# The program', 'The program'],
+    ['a.md', '« Tea »\n---\n', '« Tea »'],
+    ['a.py', 'import os\n# a remark\n', 'import os'],
+    ['a.conf', '\nListen 80\n=====\n', 'Listen 80'],
+    ['a.html', '<p>page</p># no heading', 'page'],
+    ['a.md', `# ${' '.repeat(1_500)}\u2028x\n`.repeat(5), 'x'],
   ])(
-    'is its first heading, else its first line with a word, else the name of its file (%#)',
+    'is its first heading in Markdown, else its first line with a word, else the name of its file (%#)',
     async (name, data, title) => {
       const reading = () => expect(read(`http://h/${name}`, data).title).toBe(title);
       expect(await cpuMs(reading)).toBeLessThan(5_000);

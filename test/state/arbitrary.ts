@@ -1,5 +1,5 @@
 import fc, { type Arbitrary } from 'fast-check';
-import type { FileStat } from '../../src/lib/file.js';
+import { ENCODINGS, type FileStat } from '../../src/lib/file.js';
 import type {
   AcceptedItem,
   ConfirmedItem,
@@ -66,7 +66,7 @@ const stat: Fields<FileStat> = { size: bytes, mtimeMs: ms, ctimeMs: ms, ino: byt
 const version: Arbitrary<Version> = any<Version>({
   ...stat,
   sha256: hash,
-  encoding: fc.constantFrom('utf-8', 'utf-16le', 'utf-16be', 'windows-1252', 'binary', 'document'),
+  encoding: fc.constantFrom(...ENCODINGS),
 });
 const document = { sha256: hash, size: bytes, digest: hash, url: text, collection: text };
 const extracted = fc.record({ reader: text, words: bytes }, { noNullPrototype: true });

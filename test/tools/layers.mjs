@@ -64,7 +64,7 @@ const light = {
   'daemon/log.ts': '',
   'state/state.ts': 'lowdb',
   // The status page may be off, and the peer another.
-  'daemon/daemon.ts': 'chokidar htmlparser2 ignore lowdb mime p-queue undici zod',
+  'daemon/daemon.ts': 'chardet chokidar htmlparser2 ignore lowdb mime p-queue undici zod',
 };
 const clockWords =
   /\bDate\.now\(|\bnew Date\(\)|(?<!\.)\bsetTimeout\(|\bsetInterval\(|\bperformance\.now\(/;

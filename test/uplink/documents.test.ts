@@ -223,6 +223,7 @@ describe('a peer that takes files gets', () => {
     expect(typeOf('a.html', '')).toBe(type);
     expect(yacyWay('a.htm', 'utf-16le', '').type).toBe(type);
     expect(yacyWay('a.html', 'windows-1252', '').type).toBe('text/html');
+    expect(yacyWay('a.html', 'koi8-u', '').type).toBe('text/html');
     expect(typeOf('page', '\xef\xbb\xbf\n<!DOCTYPE html><p>')).toBe('text/html; charset=UTF-8');
     expect(typeOf('old.doc', '<html><body>')).toBe('text/html; charset=UTF-8');
     expect(typeOf('lesson.txt', '<html><body>')).toBe('text/plain; charset=UTF-8');

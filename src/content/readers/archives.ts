@@ -6,7 +6,7 @@ import {
   DocumentError,
   type DocumentReader,
   dateOf,
-  isGenericTitle,
+  isOwnName,
   TextCollector,
 } from './document-reader.js';
 import { readHtml } from './html.js';
@@ -233,14 +233,14 @@ export const slides = office('PowerPoint', /^ppt\/slides\/[^/]+\.xml$/, OPEN_XML
 /** Text documents, sheets and presentations. */
 export const openDocument = office('OpenDocument', /^content\.xml$/, OPEN_DOCUMENT);
 
-/** Excel: the names that were given to sheets, then the sheets, one line per row. */
+/** Excel: the names that people gave to the sheets, then the sheets, one line per row. */
 export const sheets = office('Excel', /^xl\/worksheets\/[^/]+\.xml$/, OPEN_XML, (entries, into) => {
   let firstDay = Date.UTC(1899, 11, 30);
   readXml(entry(entries, 'xl/workbook.xml'), {
     onopentag: (name, { date1904, name: sheet }) => {
       const isSheet = localName(name) === 'sheet' && sheet !== undefined;
       // The first line of a text is the title of a document that has no other.
-      if (isSheet && !isGenericTitle(sheet)) into.add(`${sheet}\n`);
+      if (isSheet && isOwnName(sheet)) into.add(`${sheet}\n`);
       if (date1904 === '1' || date1904 === 'true') firstDay = Date.UTC(1904, 0, 1);
     },
   });

@@ -96,13 +96,13 @@ export class TextCollector {
   }
 }
 
-/** Names that office programs give to every sheet, slide and presentation. */
-const GENERIC_TITLE =
-  /^(?:(?:sheet|slide|tabelle|folie|feuil|diapositive|hoja|diapositiva|foglio|planilha|лист|слайд) ?\d+|powerpoint presentation)$/iu;
+/** Names that office programs give to sheets, slides and presentations by themselves. */
+const DEFAULT_NAME =
+  /^(?:(?:sheet|slide|tabelle|folie|feuil|diapositive|hoja|diapositiva|foglio|planilha|blad|arkusz|лист|слайд|工作表|シート) ?\d{1,3}|powerpoint[- ]pr[eä]sentation|untitled|unbenannt)$/iu;
 
-/** Whether a title is one that nobody gave: `Sheet1`, `Slide 1`. */
-export function isGenericTitle(title: string): boolean {
-  return GENERIC_TITLE.test(title.trim());
+/** Returns whether a name says something about the content of a document. */
+export function isOwnName(name: string): boolean {
+  return !DEFAULT_NAME.test(name.trim());
 }
 
 /** Parses a date of a document, in ms since the epoch; undefined if it is not a date. */

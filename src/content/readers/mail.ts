@@ -1,4 +1,6 @@
+import mime from 'mime';
 import PostalMime, { type Address } from 'postal-mime';
+import { decoderOf, EncodingDetector } from '../encoding.js';
 import { type DocumentReader, dateOf, type Extract, TextCollector } from './document-reader.js';
 import { readHtml } from './html.js';
 
@@ -29,17 +31,17 @@ export function mailReader(readAttachment: ReadAttachment): DocumentReader {
       people('From', from === undefined ? [] : [from]);
       people('To', to);
       people('Cc', cc);
-      // Newsletters have an empty plain text beside their HTML.
-      text.add(`\n${message.text?.trim() || readHtml(html).text}\n`);
+      text.add(`\n${longer(message.text?.trim() ?? '', readHtml(html).text)}\n`);
       for (const { content, filename, mimeType } of attachments) {
         const name = filename ?? '';
         text.add(`\n${name}\n`);
         if (typeof content === 'string' || depth >= MAX_DEPTH) continue;
         const within = new Uint8Array(content);
-        const read = await readAttachment(within, name, depth + 1).catch(() => undefined);
+        // Mail programs forward a message without the name of a file.
+        const file = mimeType === 'message/rfc822' ? `message ${name}.eml` : name;
+        const read = await readAttachment(within, file, depth + 1).catch(() => undefined);
         if (read !== undefined) text.add(`${read.title ?? ''}\n${read.text}\n`);
-        else if (mimeType === 'text/html') text.add(readHtml(Buffer.from(within).toString()).text);
-        else if (mimeType.startsWith('text/')) text.add(Buffer.from(within).toString());
+        else text.add(attachedText(within, [mimeType, mime.getType(name) ?? '']));
       }
       const author = from === undefined ? undefined : person(from);
       return {
@@ -50,6 +52,32 @@ export function mailReader(readAttachment: ReadAttachment): DocumentReader {
       };
     },
   };
+}
+
+/**
+ * Returns the alternative with more words. Newsletters have little or no plain text beside their
+ * HTML, and long addresses in it.
+ */
+function longer(plain: string, page: string): string {
+  const length = (text: string) => text.replace(/https?:\/\/\S+|\s+/g, '').length;
+  return length(page) > length(plain) ? page : plain;
+}
+
+/**
+ * Returns the text of an attachment that is a text file; empty for any other.
+ *
+ * @param types its media types, as it is declared and by its name
+ */
+function attachedText(bytes: Uint8Array, types: readonly string[]): string {
+  const isPage = types.includes('text/html');
+  if (!isPage && !types.some((type) => type.startsWith('text/'))) return '';
+  const detector = new EncodingDetector();
+  detector.write(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length));
+  const encoding = detector.end();
+  if (encoding === 'binary' || encoding === 'unknown-8bit') return '';
+  const decoder = decoderOf(encoding);
+  const text = decoder.decode(bytes, { stream: true }) + decoder.decode();
+  return isPage ? readHtml(text).text : text;
 }
 
 function person({ name, address = '', group = [] }: Address): string {

@@ -3,12 +3,7 @@ import type { DocumentKind } from '../../lib/file.js';
 import { documentKind } from '../signatures.js';
 import { archiveReader } from './archive.js';
 import { epub, openDocument, sheets, slides, word } from './archives.js';
-import {
-  DocumentError,
-  type DocumentReader,
-  type Extract,
-  isGenericTitle,
-} from './document-reader.js';
+import { DocumentError, type DocumentReader, type Extract, isOwnName } from './document-reader.js';
 import { mailReader } from './mail.js';
 import { mboxReader } from './mbox.js';
 import { pdf } from './pdf.js';
@@ -52,9 +47,9 @@ export async function readDocument(
   if (kind === undefined) return undefined;
   const reader = READERS[kind];
   try {
-    const { title, ...rest } = await reader.read(bytes, depth, enoughCharacters, name);
-    const isTitle = title !== undefined && !isGenericTitle(title);
-    return { reader: reader.name, ...rest, title: isTitle ? title : undefined };
+    const read = await reader.read(bytes, depth, enoughCharacters, name);
+    const title = isOwnName(read.title ?? '') ? read.title : undefined;
+    return { reader: reader.name, ...read, title };
   } catch (error) {
     if (error instanceof DocumentError) throw error;
     // The message becomes part of a sentence.

@@ -200,13 +200,28 @@ class RtfReading {
   #info(): Omit<Extract, 'text'> {
     const info = /\{\\info([\s\S]{0,4096})/.exec(this.rtf.slice(0, 1_000_000))?.[1] ?? '';
     const field = (name: string) => {
-      const found = new RegExp(`\\{\\\\${name} ([^{}]*)\\}`).exec(info)?.[1];
+      const found = groupOf(info, name);
       return found === undefined
         ? undefined
         : new RtfReading(found, this.ansi).read().text || undefined;
     };
     return { title: field('title'), author: field('author') };
   }
+}
+
+/** Returns the content of the first group with a control word; undefined if it has no end. */
+function groupOf(rtf: string, word: string): string | undefined {
+  const start = new RegExp(`\\{(?:\\\\\\*)?\\\\${word}(?![a-z\\d-]) ?`).exec(rtf);
+  if (start === null) return undefined;
+  const from = start.index + start[0].length;
+  let depth = 1;
+  for (let at = from; at < rtf.length; at += 1) {
+    if (rtf[at] === '\\') at += 1;
+    else if (rtf[at] === '{') depth += 1;
+    else if (rtf[at] === '}') depth -= 1;
+    if (depth === 0) return rtf.slice(from, at);
+  }
+  return undefined;
 }
 
 function decode(bytes: Buffer, encoding: string): string {
