@@ -12,7 +12,8 @@ import type { Failure } from '../state/entry.js';
 import { type DocumentOrder, type Extracted, refused, STALE } from './documents.js';
 import { rewritten } from './upload-plan.js';
 
-const WORD = /[\p{L}\p{N}]+/gu;
+/** A longer word counts as several: one of 5,000,000 letters overflows the stack. */
+const WORD = /[\p{L}\p{N}]{1,1000}/gu;
 /**
  * Number of characters of a document in which words are counted; most pages of a long document are
  * not read.

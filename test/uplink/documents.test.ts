@@ -207,6 +207,11 @@ it('a document becomes an HTML page, and windows-1252 characters in it are not l
   expect(page).toContain('<p>“a &lt; b” €<br>\nc</p>');
 });
 
+it('a document without a blank in five million letters is read', async () => {
+  const letters = '\u6f22'.repeat(5_000_000);
+  expect(await pageFor('a.eml', `From: a@b\nSubject: all\n\n${letters}\n`)).toContain('\u6f22');
+});
+
 describe('a peer that takes files gets', () => {
   it.each(
     'a.txt a.md a.json src/a.ts a.csv a.log a.xml feed.rss Makefile a.yaml a.svg a.rtf x/html'.split(

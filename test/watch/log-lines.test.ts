@@ -20,7 +20,7 @@ describe('a file that is skipped', () => {
     expect(inbox.lines.filter((line) => line.includes('skipped')).toSorted()).toEqual([
       'info: skipped inbox/empty: The file is empty. It is taken as soon as it has content.',
       'info: skipped inbox/large: The file has 2 KiB; the limit of its folder is 1000 B. Raise `maxFileSize` of the folder if the peer takes such large documents.',
-      'info: skipped inbox/no.bin: Not text. None.',
+      'info: skipped inbox/no.bin: It is not text. None.',
       expect.stringMatching(
         /^warn: skipped inbox\/key: The file holds a private key\. .* Move it out/,
       ),
