@@ -29,9 +29,15 @@ export interface DocumentReader {
    *
    * @param depth how many other documents this one is nested in, as the attachment of a message
    * @param enoughCharacters number of characters after which the rest may be left out
+   * @param onPage called after each page, by a reader of pages
    * @throws DocumentError for a known cause; any other error means that the file is damaged
    */
-  read(bytes: Uint8Array, depth: number, enoughCharacters: number): Promise<Extract> | Extract;
+  read(
+    bytes: Uint8Array,
+    depth: number,
+    enoughCharacters: number,
+    onPage: () => void,
+  ): Promise<Extract> | Extract;
 }
 
 /** Maximum number of characters of one document. Nobody reads longer ones. */
