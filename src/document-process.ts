@@ -36,7 +36,7 @@ else watch(workerData as number);
 
 /**
  * Ends the process, also while its main thread runs in a loop. The main thread posts how much
- * processor time a document may take, in ms, before it reads one.
+ * processor time a document may take, in ms, before it reads one and after each page.
  *
  * @param parent the process id of the daemon
  */
@@ -101,8 +101,10 @@ async function serve(starter: string | undefined): Promise<void> {
   });
   for await (const line of createInterface({ input: process.stdin })) {
     const { id, mostBytes, mostCpuMs, order } = JSON.parse(line) as DocumentRequest;
-    watcher.postMessage(mostCpuMs);
-    let result = await extractDocument(order).catch((error: unknown) =>
+    // Each page of a document has the time anew: a manual of thousands of pages is no endless loop.
+    const allow = () => watcher.postMessage(mostCpuMs);
+    allow();
+    let result = await extractDocument(order, allow).catch((error: unknown) =>
       refused('DOCUMENT_BROKEN', messageOf(error).slice(0, 300)),
     );
     let { page = undefined } = result.kind === 'extracted' ? result : {};

@@ -18,7 +18,7 @@ export interface DocumentRequest {
   readonly order: DocumentOrder;
   /** Maximum size of the page, in bytes. */
   readonly mostBytes: number;
-  /** Maximum processor time, in ms. */
+  /** Maximum processor time for the document, and for each page of a PDF, in ms. */
   readonly mostCpuMs: number;
 }
 

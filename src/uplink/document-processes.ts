@@ -17,7 +17,7 @@ import {
 import { unreadableDocument } from './document-text.js';
 import { type DocumentOrder, type Extracted, STALE } from './documents.js';
 
-/** Maximum processor time for one document, in ms. */
+/** Maximum processor time for one document, and for each page of a PDF, in ms. */
 const MAX_CPU_MS = 60_000;
 /**
  * Maximum time for one document, in ms: on a busy machine, it takes much longer than its processor
@@ -239,7 +239,9 @@ function troubleOf(error: unknown): Failure {
   if (error instanceof TooSlow)
     return tooLarge(`it takes longer than ${MAX_READING_MS / 60_000} min`);
   if (signal === LIMIT_SIGNALS.cpu)
-    return tooLarge(`it takes longer than ${MAX_CPU_MS / 1000} s of processor time`);
+    return tooLarge(
+      `it, or one page of it, takes longer than ${MAX_CPU_MS / 1000} s of processor time`,
+    );
   if (MEMORY_SIGNALS.has(signal)) return tooLarge('it takes too much memory');
   if (signal === 'SIGKILL')
     return tooLarge(

@@ -24,8 +24,10 @@ const COUNTED_CHARACTERS = 4_000;
  * Reads a document with its reader, and makes an HTML page of its text or counts its words. Blocks,
  * and may need any time and memory: meant for a process that can be killed. Must not be called
  * again before it returns, because documents share a buffer.
+ *
+ * @param onPage called after each page of a document that has pages
  */
-export async function extractDocument(order: DocumentOrder): Promise<Extracted> {
+export async function extractDocument(order: DocumentOrder, onPage = () => {}): Promise<Extracted> {
   const { file, linksWithin, rules, version, wanted } = order;
   const bytes = readWhole({ file, stat: version, linksWithin });
   if (!Buffer.isBuffer(bytes)) return refused(bytes);
@@ -33,7 +35,7 @@ export async function extractDocument(order: DocumentOrder): Promise<Extracted> 
   try {
     const { readDocument } = await import('../content/readers/registry.js');
     const enough = wanted === 'words' ? COUNTED_CHARACTERS : undefined;
-    const read = await readDocument(bytes, basename(file), 0, enough);
+    const read = await readDocument(bytes, basename(file), 0, enough, onPage);
     if (read === undefined) return STALE;
     const counter = new PlainWords();
     counter.write(Buffer.from(read.text));

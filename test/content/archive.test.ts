@@ -13,7 +13,9 @@ const textOf = async (bytes: Uint8Array, name = 'a.zip') =>
   (await readDocument(bytes, name))?.text ?? '';
 const limitedText = async (bytes: Uint8Array, limits: Partial<MemberLimits>) => {
   const reader = archiveReader(readDocument, { ...MEMBER_LIMITS, ...limits });
-  return (await reader.read(bytes, 0, Number.POSITIVE_INFINITY, 'a.zip')).text;
+  return (
+    await reader.read(bytes, 0, Number.POSITIVE_INFINITY, { name: 'a.zip', onPage: () => {} })
+  ).text;
 };
 
 /** Returns the ZIP with bits of the general flags set in the directory, for one member. */

@@ -347,6 +347,14 @@ function damaging(bytes: Uint8Array, page: number): Uint8Array {
   return damaged;
 }
 
+it('reports each page of a PDF', async () => {
+  let pages = 0;
+  await readDocument(pdf('one', 'two', 'three'), 'a.pdf', 0, 1_000, () => {
+    pages += 1;
+  });
+  expect(pages).toBe(3);
+});
+
 it('reads the other pages of a PDF with a damaged page', async () => {
   const bytes = damaging(pdf('first page', 'second page', 'third page'), 2);
   expect((await readDocument(bytes, 'a.pdf'))?.text).toBe('first page\n\nthird page');

@@ -1,3 +1,4 @@
+import { deflateSync } from 'node:zlib';
 import { strToU8, zipSync } from 'fflate';
 
 /**
@@ -124,6 +125,12 @@ export function pdfOf(
   producer?: string,
 ): Uint8Array {
   return pdfWith([{ stream, filter }], font, producer);
+}
+
+/** Makes a PDF whose pages have no text but take long to read: they draw many empty shapes. */
+export function slowPdf(pages: number, shapes: number): Uint8Array {
+  const stream = deflateSync(Buffer.from('q Q '.repeat(shapes)));
+  return pdfWith(Array.from({ length: pages }, () => ({ stream, filter: '/Filter /FlateDecode' })));
 }
 
 const HELVETICA = '/Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding';

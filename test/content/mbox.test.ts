@@ -11,7 +11,9 @@ const message = (subject: string, body: string) =>
 const folder = (...messages: readonly string[]) => Buffer.from(messages.join(''));
 const limitedText = async (bytes: Uint8Array, limits: Partial<MemberLimits>) => {
   const reader = mboxReader(mailReader(readDocument), { ...MEMBER_LIMITS, ...limits });
-  return (await reader.read(bytes, 0, Number.POSITIVE_INFINITY, 'a.mbox')).text;
+  return (
+    await reader.read(bytes, 0, Number.POSITIVE_INFINITY, { name: 'a.mbox', onPage: () => {} })
+  ).text;
 };
 
 it('reads a mail folder as one document, each message under its subject', async () => {

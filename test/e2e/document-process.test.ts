@@ -11,6 +11,7 @@ import { DIALECTS } from '../../src/peer/dialects/dialects.js';
 import type { DocumentRequest } from '../../src/uplink/document-answer.js';
 import { DocumentProcesses } from '../../src/uplink/document-processes.js';
 import type { DocumentOrder } from '../../src/uplink/documents.js';
+import { slowPdf } from '../content/documents.js';
 import { afterwards } from '../support/afterwards.js';
 import { Running } from '../support/cli.js';
 import { temporaryDirectory } from '../support/temp.js';
@@ -91,9 +92,12 @@ it('ends at once if its parent is not the expected daemon', async () => {
 });
 
 /** An order to read a small document that is there. */
-function orderOf(name = 'a.rtf'): DocumentOrder {
+function orderOf(
+  name = 'a.rtf',
+  content: string | Uint8Array = '{\\rtf1 hello world}',
+): DocumentOrder {
   const file = join(temporaryDirectory(), name);
-  writeFileSync(file, '{\\rtf1 hello world}');
+  writeFileSync(file, content);
   const { ctimeMs, ino, mtimeMs, size } = statSync(file);
   const sha256 = hash('sha256', readFileSync(file), 'hex');
   const version = { size, mtimeMs, ctimeMs, ino, sha256, encoding: 'document' as const };
@@ -166,6 +170,11 @@ it('ends itself when a document takes too much processor time', async () => {
     syncBuiltinESMExports();`;
   const order = orderOf('loops.rtf');
   expect(await answerTo({ mostCpuMs: 500, order }, preceded(loops))).toBe('SIGVTALRM');
+});
+
+it('has the processor time for each page of a PDF anew', async () => {
+  const order = orderOf('slow.pdf', slowPdf(120, 100_000));
+  expect(await answerTo({ mostCpuMs: 2_000, order })).toMatchObject({ header: { id: 0 } });
 });
 
 it('keeps what readers write to the console out of its answers', async () => {

@@ -36,7 +36,7 @@ export function archiveReader(
 ): DocumentReader {
   return {
     name: 'archive',
-    read: async (bytes, depth, enoughCharacters, name) => {
+    read: async (bytes, depth, enoughCharacters, { name }) => {
       const reading = new ArchiveReading(readMember, new MemberText(limits, enoughCharacters));
       await reading.add(bytes, '', depth);
       // Without a title, a heading in the text of a member would be taken for one.

@@ -11,6 +11,14 @@ export interface Extract {
   readonly language?: string | undefined;
 }
 
+/** What a reader is told besides the content. */
+export interface ReadContext {
+  /** The name of the file, without its directory. */
+  readonly name: string;
+  /** Called after each page, by a reader of pages. */
+  readonly onPage: () => void;
+}
+
 /**
  * The reader of one kind of document. To add a kind:
  *
@@ -29,14 +37,13 @@ export interface DocumentReader {
    *
    * @param depth how many other documents this one is nested in, as the attachment of a message
    * @param enoughCharacters number of characters after which the rest may be left out
-   * @param name the name of the file, without its directory
    * @throws DocumentError for a known cause; any other error means that the file is damaged
    */
   read(
     bytes: Uint8Array,
     depth: number,
     enoughCharacters: number,
-    name: string,
+    context: ReadContext,
   ): Promise<Extract> | Extract;
 }
 

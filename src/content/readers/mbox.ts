@@ -1,10 +1,11 @@
 import { formatBytes } from '../../lib/units.js';
-import type { DocumentReader } from './document-reader.js';
+import type { DocumentReader, ReadContext } from './document-reader.js';
 import { MEMBER_LIMITS, type MemberLimits, MemberText } from './members.js';
 
 /** Maximum number of messages. The limits of text and time end most folders earlier. */
 const MAX_MESSAGES = 100_000;
 
+const NO_CONTEXT: ReadContext = { name: '', onPage: () => {} };
 const LINE_FEED = 0x0a;
 const FROM = Buffer.from('\nFrom ');
 
@@ -20,7 +21,7 @@ export function mboxReader(
 ): DocumentReader {
   return {
     name: 'mbox',
-    read: async (bytes, depth, enoughCharacters, name) => {
+    read: async (bytes, depth, enoughCharacters, { name }) => {
       const text = new MemberText(limits, enoughCharacters);
       for (const message of messages(bytes)) {
         if (text.isFull || !text.hasTime()) break;
@@ -43,7 +44,12 @@ async function addMessage(
     return;
   }
   try {
-    const { text, title = '' } = await mail.read(message, depth, Number.POSITIVE_INFINITY, '');
+    const { text, title = '' } = await mail.read(
+      message,
+      depth,
+      Number.POSITIVE_INFINITY,
+      NO_CONTEXT,
+    );
     if (into.heading(title)) into.add(text);
   } catch {
     if (into.heading('')) into.add('(a message that is damaged)');

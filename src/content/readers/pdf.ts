@@ -20,7 +20,7 @@ const CODE_TABLES = ['dist/cmaps/', 'node_modules/pdfjs-dist/cmaps/']
 /** PDF, page by page. Fonts and pictures are not drawn, and no code in the file is run. */
 export const pdf: DocumentReader = {
   name: 'PDF',
-  read: async (bytes, _depth, enoughCharacters): Promise<Extract> => {
+  read: async (bytes, _depth, enoughCharacters, { onPage }): Promise<Extract> => {
     const { getDocument, PDFDateString, VerbosityLevel } = await pdfJs();
     const task = getDocument({
       cMapUrl: CODE_TABLES,
@@ -50,6 +50,7 @@ export const pdf: DocumentReader = {
           damage ??= error;
         }
         text.add('\n\n');
+        onPage();
       }
       const whole = text.end();
       // The other pages of a document with damaged ones are worth more than nothing.

@@ -34,6 +34,7 @@ export type ReadDocument = Extract & { readonly reader: string };
  *
  * @param depth how many other documents this one is nested in
  * @param enoughCharacters number of characters after which the rest may be left out
+ * @param onPage called after each page of a document that has pages
  * @returns undefined if no reader reads this kind of file
  * @throws DocumentError
  */
@@ -42,12 +43,13 @@ export async function readDocument(
   name: string,
   depth = 0,
   enoughCharacters = Number.POSITIVE_INFINITY,
+  onPage = () => {},
 ): Promise<ReadDocument | undefined> {
   const kind = documentKind(name, bytes);
   if (kind === undefined) return undefined;
   const reader = READERS[kind];
   try {
-    const read = await reader.read(bytes, depth, enoughCharacters, name);
+    const read = await reader.read(bytes, depth, enoughCharacters, { name, onPage });
     const title = isOwnName(read.title ?? '') ? read.title : undefined;
     return { reader: reader.name, ...read, title };
   } catch (error) {
