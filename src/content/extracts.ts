@@ -16,6 +16,7 @@ import type { Clock } from '../lib/clock.js';
 import { systemCode } from '../lib/errors.js';
 import { type FileStat, fileStat } from '../lib/file.js';
 import { VERSION } from '../lib/process.js';
+import { isTitledByName } from './signatures.js';
 
 /** The text of a document as a page, in a file of the cache. */
 export interface StoredPage {
@@ -227,11 +228,13 @@ export class ExtractCache {
  * Returns the key of an entry. Another version of this program may find other words.
  *
  * @param sha256 of the document
- * @param extension of its name: with the first bytes, it decides which reader reads it
+ * @param name the name of its file. Only the extension counts: with the first bytes, it decides
+ *   which reader reads the document. The whole name counts if it is the title.
  * @param variant what is read in it
  */
-export function extractKey(sha256: string, extension: string, variant: string): string {
-  return hash('sha256', JSON.stringify([sha256, extension.toLowerCase(), variant, VERSION]), 'hex');
+export function extractKey(sha256: string, name: string, variant: string): string {
+  const counted = isTitledByName(name) ? name : extname(name).toLowerCase();
+  return hash('sha256', JSON.stringify([sha256, counted, variant, VERSION]), 'hex');
 }
 
 /** Returns how many bytes a file of this size takes on most disks. */

@@ -183,6 +183,11 @@ const TEXT_DOCUMENTS: Partial<Readonly<Record<DocumentKind, TextDocument>>> = {
 export const ARCHIVE_NAME = /\.(?:zip|tar|tar\.gz|tgz)$/i;
 const ARCHIVE_TYPES = new Set(['application/zip', 'application/x-tar', 'application/gzip']);
 
+/** Whether a document of this name is one of those that have their name as their title. */
+export function isTitledByName(name: string): boolean {
+  return ARCHIVE_NAME.test(name) || MBOX.name.test(name);
+}
+
 /** Whether a text file may be a document by its name. `documentKind` tells whether it is one. */
 export function isNameOfTextDocument(name: string): boolean {
   return Object.values(TEXT_DOCUMENTS).some((document) => document.name.test(name));

@@ -304,9 +304,9 @@ function nextOf(
     if (extraction !== undefined && unreadable !== undefined)
       return say(`It waits to be read. ${unreadable.message} ${unreadable.hint}`);
     if (extraction === 'waits')
-      return say('It waits to be read; its text is pushed after that.', entry.notBefore);
+      return say('It waits to be read, and is pushed after that.', entry.notBefore);
     if (extraction !== undefined)
-      return say('It is being read at this moment; its text is pushed after that.');
+      return say('It is being read at this moment, and is pushed after that.');
   }
   const isInFlight = uplink.isInFlight(entry);
   const isUnanswered = status === 'pending' && entry.inFlight !== undefined && !isInFlight;

@@ -1,4 +1,4 @@
-import { extname } from 'node:path';
+import { basename } from 'node:path';
 import { extractKey, type StoredExtract } from '../content/extracts.js';
 import { refusalFor } from '../content/file-reader.js';
 import { messageOf } from '../lib/errors.js';
@@ -65,7 +65,7 @@ export class Extractor {
     if (!isText && isTooLarge(version, rules)) return { kind: 'tooLarge' };
     const wanted = isText ? 'text' : 'words';
     const variant = isText && rules.readsTextAsHtml ? 'text without markup' : wanted;
-    const key = extractKey(version.sha256, extname(file.file), variant);
+    const key = extractKey(version.sha256, basename(file.file), variant);
     while (this.#underWay.has(key)) await this.#underWay.get(key);
     const reading = this.#read(key, { ...file, wanted }, signal);
     const ended = reading.catch(() => {});

@@ -93,13 +93,20 @@ it('the directory above is not made anew: the state may have been moved away', a
   expect(existsSync(gone)).toBe(false);
 });
 
-it('the key depends on the document, its extension, and what is read in it', () => {
+it('the key depends on the document, the extension of its name, and what is read in it', () => {
   const keys = [
-    extractKey('a', '.pdf', 'text'),
-    extractKey('b', '.pdf', 'text'),
-    extractKey('a', '.eml', 'text'),
-    extractKey('a', '.pdf', 'words'),
+    extractKey('a', 'x.pdf', 'text'),
+    extractKey('b', 'x.pdf', 'text'),
+    extractKey('a', 'x.eml', 'text'),
+    extractKey('a', 'x.pdf', 'words'),
   ];
   expect(new Set(keys).size).toBe(4);
-  expect(extractKey('a', '.PDF', 'text')).toBe(keys[0]);
+  expect(extractKey('a', 'y.PDF', 'text')).toBe(keys[0]);
 });
+
+it.each(['x.zip', 'x.tar.gz', 'x.mbox'])(
+  'the key depends on the whole name of a document that has it as its title: %s',
+  (name) => {
+    expect(extractKey('a', name, 'text')).not.toBe(extractKey('a', `y${name}`, 'text'));
+  },
+);

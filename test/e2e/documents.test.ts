@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { deflateSync, gzipSync } from 'node:zlib';
 import { zipSync } from 'fflate';
@@ -35,6 +35,12 @@ interface Listed {
 function mostMemory(pid: number | undefined): number {
   const [, kB] = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
   return Number(kB) / 1024;
+}
+
+/** The processes that a process started, and that have not ended. */
+function childrenOf(pid: number | undefined): string[] {
+  const ids = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
+  return ids === '' ? [] : ids.split(' ');
 }
 
 /**
@@ -153,6 +159,38 @@ describe('documents', () => {
       ['scan.pdf', 'skipped', 'NO_WORDS'],
       ['secret.docx', 'quarantined', 'DOCUMENT_ENCRYPTED'],
     ]);
+  }, 120_000);
+
+  it('are not read again after kill -9 while the peer is away, and the process that reads them ends', async () => {
+    const directory = temporaryDirectory();
+    const peer = { url: 'http://127.0.0.1:9', dialect: 'standard' };
+    const config = writeConfig(directory, { peer });
+    const words = ['one', 'two', 'three'];
+    for (const word of words)
+      writeFileSync(join(directory, 'inbox', `${word}.pdf`), pdf(`the document ${word}`));
+    const extracts = join(directory, 'state', 'extracts');
+    const pages = () =>
+      existsSync(extracts)
+        ? readdirSync(extracts)
+            .filter((name) => name.endsWith('.html'))
+            .map((name) => `${name} ${statSync(join(extracts, name)).ino}`)
+        : [];
+    const daemon = new Running(['run', '-c', config]);
+    await until(async () => pages().length === 3, 'they are read');
+    const readers = childrenOf(daemon.child.pid);
+    expect(readers).not.toEqual([]);
+    const before = pages();
+    await daemon.kill('SIGKILL');
+    await until(() => readers.every((reader) => !existsSync(`/proc/${reader}/exe`)), 'all ended');
+    const again = new Running(['run', '-c', config]);
+    await again.says('peersync');
+    const why = async (word: string) =>
+      (await peersync(['why', join(directory, 'inbox', `${word}.pdf`), '-c', config])).stdout;
+    for (const word of words)
+      await until(async () => /waits for the peer/.test(await why(word)), `${word} is ready`);
+    expect(pages()).toEqual(before);
+    expect(childrenOf(again.child.pid)).toEqual([]);
+    expect((await again.kill('SIGTERM')).code).toBe(0);
   }, 120_000);
 
   it('made to use up memory and time fail alone, and the daemon continues', async () => {

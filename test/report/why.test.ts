@@ -80,11 +80,9 @@ describe('what happens next to a file is told', () => {
     expect(await next('a.pdf')).toBe(`It waits to be read. ${message} See why.`);
     expect(await next('a.txt')).toBe('It is pushed.');
     delete told.readersFailure;
-    expect(await next('a.pdf')).toBe('It waits to be read; its text is pushed after that.');
+    expect(await next('a.pdf')).toBe('It waits to be read, and is pushed after that.');
     told.extraction = 0;
-    expect(await next('a.pdf')).toBe(
-      'It is being read at this moment; its text is pushed after that.',
-    );
+    expect(await next('a.pdf')).toBe('It is being read at this moment, and is pushed after that.');
     delete told.extraction;
     expect(await next('a.pdf')).toBe('It is pushed.');
   });

@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { DIALECTS } from '../../src/peer/dialects/dialects.js';
 import { extractDocument } from '../../src/uplink/document-text.js';
 import type { DocumentOrder, Extracted } from '../../src/uplink/documents.js';
-import { rtf } from '../content/documents.js';
+import { rtf, zipped } from '../content/documents.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { fails, takes, unreachable } from '../support/fake-peer.js';
 import { temporaryDirectory } from '../support/temp.js';
@@ -106,12 +106,15 @@ it('as many documents are read at the same time as the configuration says, and a
 });
 
 it('texts and documents that were read share a batch', async () => {
-  const { w } = await countingWorld();
+  // Longer than the backoff of the documents.
+  const { w } = await countingWorld({ push: { linger: 200 } });
   const { back } = away(w);
   for (const path of names(3, '.pdf')) document(w, path, `document ${path}`);
   await allRead(w);
-  w.writeMany(3);
-  back();
+  await betweenPushes(w, () => {
+    w.writeMany(3);
+    back();
+  });
   await w.allConfirmed(6);
   const isMixed = (urls: readonly string[]) =>
     urls.some((url) => url.endsWith('.pdf')) && urls.some((url) => !url.endsWith('.pdf'));
@@ -131,6 +134,16 @@ it('the same document under several names is read once, also at the same time', 
   document(w, 'd.eml', 'a slow document');
   await w.allConfirmed(5);
   expect(read).toHaveLength(2);
+});
+
+it('an archive under another name has that name as its title', async () => {
+  const w = await world();
+  w.extractDocument = extractDocument;
+  const bytes = zipped({ 'note.txt': 'some words in an archive' });
+  for (const path of ['a.zip', 'b.zip']) document(w, path, bytes);
+  await w.confirmed('a.zip', 'b.zip');
+  expect(sent(w, 'a.zip')).toContain('<title>a.zip</title>');
+  expect(sent(w, 'b.zip')).toContain('<title>b.zip</title>');
 });
 
 it('a document is not read again after a restart', async () => {
