@@ -169,14 +169,16 @@ describe('documents', () => {
     for (const word of words)
       writeFileSync(join(directory, 'inbox', `${word}.pdf`), pdf(`the document ${word}`));
     const extracts = join(directory, 'state', 'extracts');
-    const pages = () =>
+    const stored = (extension: string) =>
       existsSync(extracts)
         ? readdirSync(extracts)
-            .filter((name) => name.endsWith('.html'))
+            .filter((name) => name.endsWith(extension))
             .map((name) => `${name} ${statSync(join(extracts, name)).ino}`)
         : [];
+    const pages = () => stored('.html');
     const daemon = new Running(['run', '-c', config]);
-    await until(async () => pages().length === 3, 'they are read');
+    // The record of a page is written after it. Without a record, a document is read again.
+    await until(async () => stored('.json').length === 3, 'they are read');
     const readers = childrenOf(daemon.child.pid);
     expect(readers).not.toEqual([]);
     const before = pages();
