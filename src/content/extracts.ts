@@ -15,7 +15,7 @@ import { z } from 'zod';
 import type { Clock } from '../lib/clock.js';
 import { systemCode } from '../lib/errors.js';
 import { type FileStat, fileStat } from '../lib/file.js';
-import { VERSION } from '../lib/process.js';
+import { readBuild, VERSION } from '../lib/process.js';
 import { isTitledByName } from './signatures.js';
 
 /** The text of a document as a page, in a file of the cache. */
@@ -75,7 +75,8 @@ const KEPT_SHARE = 0.9;
  * An entry is `KEY.json`, and the page beside it (`KEY.html`) if the text of the document is sent.
  * The record is written last, and its time of modification is when the entry was last used. All of
  * it can be read again from the documents, so nothing is synced. A torn entry shows by its size or
- * its digest: whoever reads the page compares its digest, and calls `drop`.
+ * its digest: whoever reads the page compares its digest, and has it
+ * stored again.
  *
  * When the files take more than the limit, those that were not used for longest are removed.
  */
@@ -134,11 +135,6 @@ export class ExtractCache {
         this.#bytes = await this.#makeRoom();
       return found;
     });
-  }
-
-  /** Removes a damaged entry. */
-  async drop(key: string): Promise<void> {
-    await this.#change(async () => await this.#remove(key));
   }
 
   #fileOf(key: string, extension: string): string {
@@ -224,8 +220,11 @@ export class ExtractCache {
   }
 }
 
+/** This program. Another one may find other words, or another title. */
+const PROGRAM = JSON.stringify([VERSION, readBuild().commit, readBuild().modified]);
+
 /**
- * Returns the key of an entry. Another version of this program may find other words.
+ * Returns the key of an entry.
  *
  * @param sha256 of the document
  * @param name the name of its file. Only the extension counts: with the first bytes, it decides
@@ -234,7 +233,7 @@ export class ExtractCache {
  */
 export function extractKey(sha256: string, name: string, variant: string): string {
   const counted = isTitledByName(name) ? name : extname(name).toLowerCase();
-  return hash('sha256', JSON.stringify([sha256, counted, variant, VERSION]), 'hex');
+  return hash('sha256', JSON.stringify([sha256, counted, variant, PROGRAM]), 'hex');
 }
 
 /** Returns how many bytes a file of this size takes on most disks. */

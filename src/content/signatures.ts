@@ -233,10 +233,10 @@ const KEYS: readonly RegExp[] = [
   // first.
   /^\s*(?:-{4,5} ?BEGIN (?:[\s\S]*-----BEGIN )?[A-Z0-9 ]*PRIVATE KEY(?: BLOCK)? ?-{4,5}|PuTTY-User-Key-File-\d)/,
   // Elsewhere it is a key only if its base64 text follows: a manual may quote the line alone.
-  /-{4,5} ?BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)? ?-{4,5}(?:\\[rn]|\s|[\w-]+: ?[^\n]*\n)*[A-Za-z0-9+/=]{40}/,
+  /-{4,5} ?BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)? ?-{4,5}(?:\\[rn]|\s|[\w-]+:[^\n]*\n)*[A-Za-z0-9+/=]{40}/,
   /AGE-SECRET-KEY-1[0-9A-Z]{50}/,
   // WireGuard
-  /^\s*PrivateKey\s*=\s*[A-Za-z0-9+/]{42,43}=/m,
+  /^[ \t]*PrivateKey[ \t]*=[ \t]*[A-Za-z0-9+/]{42,43}=/m,
   // A JSON Web Key
   /"kty"[\s\S]{0,4096}"d"\s*:\s*"[\w-]{20}|"d"\s*:\s*"[\w-]{20}[\s\S]{0,4096}"kty"/,
 ];

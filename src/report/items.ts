@@ -90,7 +90,7 @@ function* lotOf(lines: Iterable<SortedLine>, bases: UrlBases): Iterable<ListedEn
     const plain = plainItem(line, path, bases);
     yield plain === undefined
       ? listed(decode(line, folder, path, bases))
-      : { folder, path, ...plain };
+      : { folder, path, ...plain, attempts: 0 };
   }
 }
 

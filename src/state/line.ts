@@ -339,7 +339,7 @@ export function plainItem(line: string, path: string, bases: UrlBases): PlainIte
 
 /** A whole line up to `detail`, in which the rows after the encoding hold only numbers. */
 const PLAIN = new RegExp(
-  `^\\[([^,]+),[^,]+,[^,]+,[^,]+,"[pac](\\d+)",([^,]+),${HISTORY},"([^"]+)",\\d(?:,(?:null|\\[[^"[\\]]*\\])){0,2}\\]$`,
+  `^\\[([^,]+),[^,]+,[^,]+,[^,]+,"[pac](\\d+)",([^,]+),${HISTORY},"([^"]+)",\\d+(?:,(?:null|\\[[^"[\\]]*\\])){0,2}\\]$`,
 );
 
 function sentOf(row: SentRow, entry: Unfinished): Sent {

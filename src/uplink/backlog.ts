@@ -244,9 +244,13 @@ export class Backlog {
     }
   }
 
-  /** Yields the pending items of a lane one by one, so that they are not all in memory. */
+  /**
+   * Yields the pending items for the pass of a lane one by one, so that they are not all in memory.
+   * The pass of the texts has all items: a document that waited there may have to be read again.
+   */
   *#ofLane(entries: Iterable<Entry>, lane: BacklogLane): Iterable<Entry> {
     for (const entry of entries)
-      if (entry.status === 'pending' && this.#laneOf(entry) === lane) yield entry;
+      if (entry.status === 'pending' && (lane === 'text' || this.#laneOf(entry) === lane))
+        yield entry;
   }
 }

@@ -89,7 +89,7 @@ export interface UplinkDeps extends Deps {
   readonly folders: Folders;
   readonly readers: Readers;
   /** The texts of documents that were read. */
-  readonly extracts: Pick<ExtractCache, 'find' | 'store' | 'drop'>;
+  readonly extracts: Pick<ExtractCache, 'find' | 'store'>;
   /**
    * Maximum number of due pending items in memory, and of later ones; twice as many accepted items.
    * @default 10,000

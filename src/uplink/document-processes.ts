@@ -342,7 +342,7 @@ class ReaderProcess {
       mostBytes: MAX_ANSWER_BYTES,
       mostCpuMs: MAX_CPU_MS,
     };
-    this.#process.stdin?.write(`${JSON.stringify(request)}\n`);
+    this.#process.stdin?.write(`${lineOf(request)}\n`);
     const answer = answerOf(await this.next(), request);
     this.answers += 1;
     return answer;
@@ -377,4 +377,9 @@ class ReaderProcess {
     this.#waiting?.reject(this.#end);
     this.#waiting = undefined;
   }
+}
+
+/** Returns JSON in one line. Two other characters also end a line for the process. */
+function lineOf(request: DocumentRequest): string {
+  return JSON.stringify(request).replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029');
 }

@@ -36,7 +36,9 @@ export async function extractDocument(order: DocumentOrder, onPage = () => {}): 
     const { readDocument } = await import('../content/readers/registry.js');
     const enough = wanted === 'words' ? COUNTED_CHARACTERS : undefined;
     const read = await readDocument(bytes, basename(file), 0, enough, onPage);
-    if (read === undefined) return STALE;
+    // An earlier version of this program took it for a document.
+    if (read === undefined)
+      throw new DocumentError('DOCUMENT_BROKEN', { why: 'it is of no kind that is read here' });
     const counter = new PlainWords();
     counter.write(Buffer.from(read.text));
     const words = counter.end() ?? 0;

@@ -84,8 +84,8 @@ export class Extractor {
 
   async #read(key: string, order: DocumentOrder, signal: AbortSignal): Promise<Found> {
     const { extracts, readers } = this.#deps;
-    if (this.#damaged.delete(key)) await extracts.drop(key);
-    const known = await extracts.find(key);
+    // What is read again replaces a damaged entry.
+    const known = this.#damaged.delete(key) ? undefined : await extracts.find(key);
     if (known !== undefined) return { kind: 'ready', key, extract: known };
     const read = await readers.extractDocument(order);
     if (read.kind === 'extracted') return await this.#store(key, read, signal);

@@ -7,6 +7,7 @@ import { readDocument } from '../../src/content/readers/registry.js';
 import { documentKind } from '../../src/content/signatures.js';
 import { cpuMs } from '../support/cpu.js';
 import { declaring, docx, eml, pdf, zipped } from './documents.js';
+import { encoded, LEGACY_TEXTS } from './legacy-texts.js';
 import { pax, tar, tarMember } from './tar.js';
 
 const textOf = async (bytes: Uint8Array, name = 'a.zip') =>
@@ -150,6 +151,24 @@ describe('members', () => {
       'a.txt': 'words',
     });
     expect(await textOf(zip)).toBe('note.txt\n(a private key, which is kept out)\n\na.txt\nwords');
+  });
+
+  it('that hold mail keep its secrets out, too', async () => {
+    const key = `-----BEGIN PRIVATE KEY-----\n${'abcd'.repeat(20)}\n`;
+    const zip = zipSync({
+      'a.eml': eml('words', { name: 'key.txt', bytes: Buffer.from(key) }),
+      'b.eml': eml('words', { name: '.env', bytes: Buffer.from('PASSWORD=hidden') }),
+      'c.eml': eml(key),
+    });
+    const text = await textOf(zip);
+    expect(text).not.toMatch(/abcd|hidden/);
+    expect(text.match(/\(a (secret|private key), which is kept out\)/g)).toHaveLength(3);
+  });
+
+  it('whose encoding is not recognised are named', async () => {
+    const russian = LEGACY_TEXTS[0]?.[1] ?? '';
+    const zip = zipSync({ 'a.txt': encoded(russian, 'ibm866') });
+    expect(await textOf(zip)).toBe('a.txt\n(in an encoding that is not recognised)');
   });
 });
 

@@ -99,6 +99,9 @@ describe.each<[string, (order: ReadOrder) => Fingerprint | Promise<Fingerprint>]
     ['a manual', 'A PRIVATE KEY begins with\n-----BEGIN PRIVATE KEY-----\nMIIEow...\n'],
     ['a public JSON Web Key', JSON.stringify({ keys: [{ ...jwk, d: undefined }] })],
     ['an interface without its key', '[Interface]\nPrivateKey = ...\n'],
+    // These took years and seconds, and kept the thread from reading other files.
+    ['many headers', `x\n-----BEGIN PRIVATE KEY-----\n${'a: b\n'.repeat(100)}`],
+    ['many empty lines', `${'\n'.repeat(65_000)}PrivateKey`],
   ])('holds no private key: %s', async (_what, content) => {
     expect(await readAsIs(written(content))).toMatchObject({ holdsPrivateKey: false });
   });

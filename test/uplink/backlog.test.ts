@@ -328,3 +328,18 @@ it('documents wait in a lane of their own until they are extracted, or their fil
     for (const path of some) seen.add(path);
   }
 });
+
+it('a document that found no room among the texts waits to be read if it is not extracted any more', async () => {
+  const { add, backlog, extracted, fill, takeAll } = setting();
+  await fill();
+  const { version, ...rest } = pendingRecord('a.pdf');
+  const document: PendingItem = { ...rest, version: { ...version, encoding: 'document' } };
+  extracted.add('a.pdf');
+  for (let i = 0; i < MAX_IN_MEMORY; i += 1) add(pendingRecord(`${i}.txt`));
+  add(document);
+  expect(backlog.has(document)).toBe(false);
+  extracted.delete('a.pdf');
+  takeAll();
+  await fill();
+  expect(backlog.hasDue('document')).toBe(true);
+});

@@ -89,6 +89,11 @@ it('the text of a document is answered as a page', async () => {
   });
 });
 
+it.each(['\u2028', '\u2029', '"\\\n'])('a document with %j in its name is read', async (within) => {
+  const { read } = processes(new FakeClock());
+  expect(await read(`a${within}b`)).toEqual({ kind: 'wordless', reader: `a${within}b` });
+});
+
 const fine = { kind: 'wordless', reader: 'fine' };
 
 /** A logger that keeps the messages of errors. */

@@ -1,6 +1,4 @@
-import createIgnore from 'ignore';
 import mime from 'mime';
-import { DEFAULT_IGNORE } from '../../lib/default-ignore.js';
 import { messageOf } from '../../lib/errors.js';
 import { counted } from '../../lib/text.js';
 import { formatBytes } from '../../lib/units.js';
@@ -8,6 +6,7 @@ import { decoderOf, EncodingDetector } from '../encoding.js';
 import { documentKind, HEAD_BYTES, holdsPrivateKey, signedType } from '../signatures.js';
 import { DocumentError, type DocumentReader, type Extract } from './document-reader.js';
 import { readHtml } from './html.js';
+import { isKeptOut } from './kept-out.js';
 import type { ReadAttachment } from './mail.js';
 import {
   MEMBER_LIMITS,
@@ -20,7 +19,7 @@ import { gunzipped, tarMembers } from './tar.js';
 import { zipMembers } from './zip.js';
 
 /** Resource forks, which macOS adds to archives. */
-const RESOURCE_FORKS = ['__MACOSX/', '._*'];
+const RESOURCE_FORK = /^__MACOSX\/|(?:^|\/)\._[^/]*$/i;
 
 /**
  * Returns the reader of ZIP, tar and tar.gz. An archive is one document: the names of its members,
@@ -47,7 +46,6 @@ export function archiveReader(
 
 /** Reads an archive and those within it. */
 class ArchiveReading {
-  readonly #ignore = createIgnore({ ignorecase: true }).add([...DEFAULT_IGNORE, ...RESOURCE_FORKS]);
   /** Number of bytes that may still be unpacked. */
   #bytesLeft: number;
 
@@ -98,7 +96,7 @@ class ArchiveReading {
 
   async #addMember(member: Member, within: string, depth: number): Promise<void> {
     const name = plainName(member.name);
-    if (name === '' || this.#ignore.ignores(name)) return;
+    if (name === '' || RESOURCE_FORK.test(name) || isKeptOut(name)) return;
     const heading = within + name;
     if (!this.text.heading(heading)) return;
     try {
@@ -162,6 +160,7 @@ function plainText(content: Uint8Array, name: string, room: number): string {
     detector.write(bytes.subarray(at, at + PIECE_BYTES));
   const encoding = detector.end();
   if (encoding === 'binary') return '';
+  if (encoding === 'unknown-8bit') throw new MemberError('in an encoding that is not recognised');
   const decoder = decoderOf(encoding);
   const isHtml = /html/.test(mime.getType(`/${name}`) ?? '');
   if (isHtml) return titled(readHtml(decoder.decode(bytes)));

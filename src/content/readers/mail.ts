@@ -1,8 +1,10 @@
 import mime from 'mime';
 import PostalMime, { type Address } from 'postal-mime';
 import { decoderOf, EncodingDetector } from '../encoding.js';
+import { holdsPrivateKey } from '../signatures.js';
 import { type DocumentReader, dateOf, type Extract, TextCollector } from './document-reader.js';
 import { readHtml } from './html.js';
+import { isKeptOut, KEPT_OUT } from './kept-out.js';
 
 /** Maximum nesting of messages in messages. Attachments below it are left out. */
 const MAX_DEPTH = 3;
@@ -31,12 +33,17 @@ export function mailReader(readAttachment: ReadAttachment): DocumentReader {
       people('From', from === undefined ? [] : [from]);
       people('To', to);
       people('Cc', cc);
-      text.add(`\n${longer(message.text?.trim() ?? '', readHtml(html).text)}\n`);
+      const body = longer(message.text?.trim() ?? '', readHtml(html).text);
+      text.add(`\n${holdsPrivateKey(Buffer.from(body)) ? KEPT_OUT : body}\n`);
       for (const { content, filename, mimeType } of attachments) {
         const name = filename ?? '';
         text.add(`\n${name}\n`);
         if (typeof content === 'string' || depth >= MAX_DEPTH) continue;
         const within = new Uint8Array(content);
+        if (isKeptOut(name) || holdsPrivateKey(within)) {
+          text.add(`${KEPT_OUT}\n`);
+          continue;
+        }
         // Mail programs forward a message without the name of a file.
         const file = mimeType === 'message/rfc822' ? `message ${name}.eml` : name;
         const read = await readAttachment(within, file, depth + 1).catch(() => undefined);

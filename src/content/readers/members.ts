@@ -36,10 +36,10 @@ export const MEMBER_LIMITS = {
   /** Number of bytes unpacked. Unpacking that many zeros takes 0.6 s. */
   bytes: 512 * 2 ** 20,
   /**
-   * Size of the text in UTF-8, in bytes. As a page, it is smaller than the largest document that a
-   * YaCy takes (20 MB).
+   * Size of the text in UTF-8, in bytes. As a page, it is usually smaller than the largest document
+   * that a YaCy takes (20 MB): a page has more bytes for each line and each `<`.
    */
-  textBytes: 16 * 2 ** 20,
+  textBytes: 8 * 2 ** 20,
   /**
    * Processor time, in ms. After it, members give only their names. It is less than the limit of
    * the process (`MAX_CPU_MS`), which would refuse the whole document.
