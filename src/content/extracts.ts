@@ -28,7 +28,7 @@ export interface StoredPage {
   readonly extracted: { readonly reader: string; readonly words: number };
 }
 
-/** What was read in a document. */
+/** The result of reading a document, as the cache has it. */
 export interface StoredExtract {
   /** Number of words, counted up to 100; undefined if its reader could not count them. */
   readonly words: number | undefined;
@@ -36,7 +36,7 @@ export interface StoredExtract {
   readonly page?: StoredPage;
 }
 
-/** What is to be stored for a document. */
+/** The result of reading a document, to be stored. */
 export interface NewExtract {
   readonly words: number;
   readonly page?: Pick<StoredPage, 'extracted'> & { readonly bytes: Uint8Array };

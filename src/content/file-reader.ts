@@ -124,7 +124,7 @@ export type Fingerprint =
       readonly kind: 'version';
       readonly version: FileStat & { readonly sha256: string; readonly encoding: Encoding };
       readonly holdsPrivateKey: boolean;
-      /** What people call its type, if it is one that no reader reads. */
+      /** The common name of its type, if no reader reads it. */
       readonly typeName?: string | undefined;
     }
   | Refusal;

@@ -9,11 +9,7 @@ import { baseOf, sinceOf, statusOf, type UrlBases, type Work, workOf } from './l
  * Called for each change of a record that has reached the disk, unless its status, the time of that
  * and its destination are as before. A skipped file counts as no record. Must not throw.
  */
-export type CommitListener = (
-  after: Work | undefined,
-  before: Work | undefined,
-  place: ItemKey,
-) => void;
+export type CommitListener = (after: Work | undefined, before: Work | undefined) => void;
 
 /**
  * The records and small values that differ from the disk and, for a record, its line on disk
@@ -154,7 +150,7 @@ export class CommittedEntries extends EntriesReader {
     if (this.#listeners.size === 0 || isSameStage(lineBefore, line)) return;
     const before = lineBefore === undefined ? undefined : workOf(lineBefore, this.bases);
     const after = line === undefined ? undefined : workOf(line, this.bases);
-    for (const listener of this.#listeners) listener(after, before, { folder, path });
+    for (const listener of this.#listeners) listener(after, before);
   }
 
   line(folder: string, path: string): string | undefined {

@@ -8,6 +8,12 @@ import { delayLeftMs } from './retry.js';
 const URL_TAKEN_MS = 1_000;
 
 /**
+ * Delay before an item that waits for a scan of its folder is tried again, in ms. The scan usually
+ * changes the item before that.
+ */
+export const AWAITS_SCAN_DELAY_MS = 10_000;
+
+/**
  * The lane of an item: `document` until its text is extracted, which may take minutes, then `text`,
  * from which it is pushed.
  */
@@ -38,12 +44,12 @@ export class Backlog {
 
   /**
    * @param onDue called when an item becomes due, or is found to belong in the other lane
-   * @param isExtracted whether an item can be pushed without reading a document first
+   * @param isReady whether an item can be pushed without reading a document first
    */
   constructor(
     deps: UplinkDeps,
     private readonly onDue: () => void,
-    private readonly isExtracted: (item: PendingItem) => boolean = () => true,
+    private readonly isReady: (item: PendingItem) => boolean = () => true,
   ) {
     this.#deps = deps;
     const queueOf = (lane: BacklogLane) =>
@@ -57,7 +63,7 @@ export class Backlog {
   }
 
   #laneOf(item: PendingItem): BacklogLane {
-    return this.isExtracted(item) ? 'text' : 'document';
+    return this.isReady(item) ? 'text' : 'document';
   }
 
   get #queues(): readonly ReadyQueue<ItemKey>[] {

@@ -26,8 +26,11 @@ export type Unsendable =
   | { readonly kind: 'refused'; readonly failure: Failure }
   /** The file is not in the expected version any more: it has to be looked at again. */
   | { readonly kind: 'stale' }
-  /** The file is larger than the peer accepts in one document. */
-  | { readonly kind: 'tooLarge' }
+  /**
+   * It is larger than the peer accepts in one document. `textBytes`: the size of the text, if that
+   * is sent instead of the file.
+   */
+  | { readonly kind: 'tooLarge'; readonly textBytes?: number }
   | { readonly kind: 'unreadable'; readonly code: string };
 
 /** The result of reading a file for a push. */
@@ -63,7 +66,7 @@ export interface PackFile {
   /** See `ReadOrder`. */
   readonly linksWithin?: string | undefined;
   readonly version: Version;
-  /** What was extracted from a document. */
+  /** The text that was extracted from a document, or its number of words. */
   readonly extract?: StoredExtract | undefined;
 }
 
@@ -163,7 +166,7 @@ function sourceOf(
     return isTooLarge(version, rules) ? TOO_LARGE : { order, sha256, newPlan, refused };
   }
   const { digest, file: page, stat } = extract.page;
-  if (isTooLarge(stat, rules)) return TOO_LARGE;
+  if (isTooLarge(stat, rules)) return { kind: 'tooLarge', textBytes: stat.size };
   const type = rules.takesBinary ? `${HTML}; charset=UTF-8` : '';
   return {
     order: { file: page, stat },

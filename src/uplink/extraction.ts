@@ -3,17 +3,12 @@ import { HealthCheck } from '../lib/health.js';
 import type { ContentRules } from '../peer/dialects/dialect.js';
 import type { ItemKey } from '../state/entries.js';
 import { itemName, type PendingItem } from '../state/entry.js';
-import type { Backlog } from './backlog.js';
+import { AWAITS_SCAN_DELAY_MS, type Backlog } from './backlog.js';
 import { Background, itemKeyText, LONGEST_WAIT_MS, stillPending, type UplinkDeps } from './deps.js';
 import { type ReadersFailure, usualConcurrency } from './document-processes.js';
 import { Extractor, type Found } from './extractor.js';
 import type { Unsendables } from './unsendable.js';
 
-/**
- * Delay before a document that waits for a scan of its folder is tried again, in ms. The scan
- * usually changes the item before that.
- */
-const AWAITS_SCAN_DELAY_MS = 10_000;
 /**
  * Longest time without a document that was read while some are being read, in ms. On a busy machine
  * one may take ten minutes, and the second try in a new process ten more.

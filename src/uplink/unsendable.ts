@@ -27,7 +27,7 @@ export class Unsendables {
     if (why.kind === 'wordless') this.#skip(item, withoutWords(why.reader));
     else if (why.kind === 'refused') this.attribution.quarantine(item, why.failure);
     else if (why.kind === 'tooLarge')
-      this.attribution.quarantine(item, tooLarge(stat.size, rules.maxBytes));
+      this.attribution.quarantine(item, tooLarge(stat.size, why.textBytes, rules.maxBytes));
     else if (why.kind === 'unreadable' && isHere)
       this.attribution.quarantine(item, unreadable(why.code), stat);
     else if (why.kind === 'stale' && isHere) this.postpone(item);
@@ -50,10 +50,12 @@ export class Unsendables {
   }
 }
 
-function tooLarge(bytes: number, most = 0): Failure {
+function tooLarge(fileBytes: number, textBytes: number | undefined, most = 0): Failure {
+  const has =
+    textBytes === undefined ? `file has ${fileBytes}` : `text of the file has ${textBytes}`;
   return {
     code: 'TOO_LARGE_FOR_PEER',
-    message: `The file has ${bytes} bytes, and this kind of peer takes ${most} at most in one document.`,
+    message: `The ${has} bytes, and this kind of peer takes ${most} at most in one document.`,
     hint: 'Split it, or keep such files from being taken up with maxFileSize of the folder.',
   };
 }

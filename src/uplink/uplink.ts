@@ -2,7 +2,7 @@ import { HealthCheck } from '../lib/health.js';
 import type { Dialect } from '../peer/dialects/dialect.js';
 import type { ItemKey } from '../state/entries.js';
 import type { Entry, PendingItem } from '../state/entry.js';
-import { Backlog } from './backlog.js';
+import { AWAITS_SCAN_DELAY_MS, Backlog } from './backlog.js';
 import { BatchDelivery, BatchReader } from './batch.js';
 import { Blame } from './blame.js';
 import { ConfirmLoop, type NextLookUp } from './confirm-loop.js';
@@ -15,11 +15,6 @@ import { Reaches } from './reach.js';
 import { Removals } from './removals.js';
 import { Unsendables } from './unsendable.js';
 
-/**
- * Delay before an item that waits for a scan of its folder is tried again, in ms. The scan usually
- * changes the item before that.
- */
-const AWAITS_SCAN_DELAY_MS = 10_000;
 /**
  * Delay before a document is extracted again whose page was damaged when it was to be sent, in ms:
  * on a broken disk that could go on without end.

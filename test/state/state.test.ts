@@ -144,8 +144,8 @@ describe('state', () => {
     const state = await opened(dir, { open: disk.open });
     const { committed } = state;
     const changes: unknown[] = [];
-    state.onCommit((after, before, { path }) =>
-      changes.push([path, before?.status, after?.status]),
+    state.onCommit((after, before) =>
+      changes.push([(after ?? before)?.collection, before?.status, after?.status]),
     );
     const [pending, accepted, confirmed] = lifeOf(pendingRecord('sub/a'));
     const other = pendingRecord('b', 'other');
@@ -181,10 +181,10 @@ describe('state', () => {
     await state.commit();
     expect(sorted(committed)).toEqual([confirmed]);
     expect(changes).toEqual([
-      ['sub/a', 'pending', 'accepted'],
-      ['sub/gone', 'pending', undefined],
-      ['sub/a', 'accepted', 'confirmed'],
-      ['b', 'pending', undefined],
+      ['inbox', 'pending', 'accepted'],
+      ['inbox', 'pending', undefined],
+      ['inbox', 'accepted', 'confirmed'],
+      ['other', 'pending', undefined],
     ]);
   });
 

@@ -746,6 +746,19 @@ describe('a peer that takes files', () => {
     expect([...w.peer.items.keys()]).toEqual([w.url('small')]);
   });
 
+  it('does not get a document whose text is larger than it accepts, and the reason names that size', async () => {
+    const content = { ...quick.content, maxBytes: 1_000 };
+    const w = await taking({ ...quick, content });
+    w.extracts = true;
+    w.write('a.rtf', `{\\rtf1 ${'words '.repeat(200)}}`, 'document');
+    expect(await w.quarantined('a.rtf')).toMatchObject({
+      code: 'TOO_LARGE_FOR_PEER',
+      message: expect.stringMatching(
+        /^The text of the file has 1[23]\d\d bytes, .* takes 1000 at most/,
+      ),
+    });
+  });
+
   it('has a longer hold than a YaCy was measured to take documents back after (18.5 s)', () => {
     expect(DIALECTS.yacy.holdMs).toBeGreaterThanOrEqual(18_500);
   });

@@ -11,7 +11,7 @@ export interface Extract {
   readonly language?: string | undefined;
 }
 
-/** What a reader is told besides the content. */
+/** The parameters of a reading besides the content. */
 export interface ReadContext {
   /** The name of the file, without its directory. */
   readonly name: string;

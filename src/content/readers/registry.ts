@@ -2,10 +2,10 @@ import { messageOf } from '../../lib/errors.js';
 import type { DocumentKind } from '../../lib/file.js';
 import { documentKind } from '../signatures.js';
 import { archiveReader } from './archive.js';
-import { epub, openDocument, sheets, slides, word } from './archives.js';
 import { DocumentError, type DocumentReader, type Extract, isOwnName } from './document-reader.js';
 import { mailReader } from './mail.js';
 import { mboxReader } from './mbox.js';
+import { epub, openDocument, sheets, slides, word } from './office.js';
 import { pdf } from './pdf.js';
 import { rtf } from './rtf.js';
 
