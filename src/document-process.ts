@@ -2,6 +2,9 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
+import { Tools } from './content/helpers/tools.js';
+import { PageStore } from './content/page-store.js';
+import type { PageProgress } from './content/readers/document-reader.js';
 import { systemClock } from './lib/clock.js';
 import { messageOf } from './lib/errors.js';
 import { frame } from './lib/pipe-messages.js';
@@ -30,6 +33,8 @@ import type { Extracted } from './uplink/documents.js';
 const RESTART_MEMORY = 176 * 2 ** 20;
 /** Interval of the checks, in ms. A reader can allocate about 40 MB in it. */
 const CHECK_MS = 20;
+/** Shortest time between two reports of a page, in ms. */
+const REPORT_MS = 250;
 
 if (isMainThread) await serve(process.argv[2]);
 else watch(workerData as number);
@@ -43,7 +48,7 @@ else watch(workerData as number);
 function watch(parent: number): void {
   let maxCpuMs = Number.POSITIVE_INFINITY;
   const check = () => {
-    if (process.ppid !== parent) process.kill(process.pid, 'SIGKILL');
+    if (process.ppid !== parent) endAll();
     if (process.memoryUsage.rss() > MAX_PROCESS_BYTES)
       process.kill(process.pid, LIMIT_SIGNALS.memory);
     if (cpuMs() > maxCpuMs) process.kill(process.pid, LIMIT_SIGNALS.cpu);
@@ -54,6 +59,16 @@ function watch(parent: number): void {
     maxCpuMs = cpuMs() + ms;
   });
   parentPort?.postMessage('watching');
+}
+
+/** Ends the process, and the programs that it started, which belong to its group. */
+function endAll(): void {
+  try {
+    process.kill(-process.pid, 'SIGKILL');
+  } catch {
+    // It leads no group: it was started by hand.
+  }
+  process.kill(process.pid, 'SIGKILL');
 }
 
 /** Returns the processor time of the process, in ms. A busy machine does not make it longer. */
@@ -95,30 +110,58 @@ async function serve(starter: string | undefined): Promise<void> {
   };
   await watching;
   write({ ready: true });
-  const refused = (...why: Parameters<typeof unreadableDocument>): Extracted => ({
-    kind: 'refused',
+  const refused = (...why: Parameters<typeof unreadableDocument>) => ({
+    kind: 'refused' as const,
     failure: unreadableDocument(...why),
   });
   for await (const line of createInterface({ input: process.stdin })) {
-    const { id, mostBytes, mostCpuMs, order } = JSON.parse(line) as DocumentRequest;
+    const { directory, id, mostBytes, mostCpuMs, order, pages } = JSON.parse(
+      line,
+    ) as DocumentRequest;
     // Each page of a document has the time anew: a manual of thousands of pages is no endless loop.
     const allow = () => watcher.postMessage(mostCpuMs);
     allow();
-    let result = await extractDocument(order, allow).catch((error: unknown) =>
-      refused('DOCUMENT_BROKEN', messageOf(error).slice(0, 300)),
+    let reportedAt = systemClock.now();
+    const onPage = (progress: PageProgress) => {
+      allow();
+      if (systemClock.now() < reportedAt + REPORT_MS) return;
+      reportedAt = systemClock.now();
+      write({ id, progress });
+    };
+    const tools = new Tools(order.programs, directory, new PageStore(pages));
+    let result = await extractDocument(order, onPage, tools).catch(
+      (error: unknown): Extracted => ({
+        ...refused('DOCUMENT_BROKEN', messageOf(error).slice(0, 300)),
+        isMomentary: true,
+      }),
     );
+    // The daemon has the document read once more by another process.
+    if (tools.wasEnded) process.kill(process.pid, 'SIGKILL');
+    closeQuietly(tools);
     let { page = undefined } = result.kind === 'extracted' ? result : {};
     if (page !== undefined && page.bytes.length > mostBytes) {
       result = refused('DOCUMENT_TOO_LARGE', 'it has too much text');
       page = undefined;
     }
-    const isLast = process.memoryUsage.rss() > RESTART_MEMORY;
+    const isLast = tools.needsRestart || process.memoryUsage.rss() > RESTART_MEMORY;
     const { extracted } = page ?? {};
     write({ id, result: { ...result, page: undefined, extracted }, isLast }, page?.bytes);
     // The watching thread keeps the process alive until the daemon ends it.
     if (isLast) return;
   }
   process.exit(0);
+}
+
+/**
+ * Removes the private files of a document. A program that goes on writing may keep that from
+ * working: the daemon removes the rest after the process.
+ */
+function closeQuietly(tools: Tools): void {
+  try {
+    tools.close();
+  } catch {
+    tools.needsRestart = true;
+  }
 }
 
 /** Makes this the first process that the system ends if it runs out of memory. */

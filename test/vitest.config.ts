@@ -9,6 +9,7 @@ const LONG = [
   'test/fault/**/*.test.ts',
   'test/browser/**/*.test.ts',
   'test/systemd/boot.test.ts',
+  'test/e2e/corpus.test.ts',
   'test/e2e/full-state-disk.test.ts',
   'test/e2e/package.test.ts',
   'test/e2e/state-lost.test.ts',
@@ -19,7 +20,8 @@ const LONG = [
 ];
 
 /** Files that take longest begin first, so that nothing waits for them at the end. */
-const SLOWEST = /directory-swap|bombs|mirror-kill|boot|wall-clock/;
+const SLOWEST =
+  /corpus|hostile-programs|scan-kill|directory-swap|bombs|mirror-kill|boot|wall-clock/;
 
 class SlowestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

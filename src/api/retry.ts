@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { z } from 'zod';
 import { nextTurn, Pace } from '../lib/slices.js';
 import { scopesOf } from '../report/items.js';
@@ -19,7 +20,8 @@ export const retry = oneLine({
   answer: async ({ clock, config, live, state }, asked) => {
     const scopes =
       'paths' in asked ? await scopesOf(config, state.entries, asked.paths) : undefined;
-    const { toRead, retried } = await retryItems(state, scopes, clock);
+    const extracts = join(config.state.dir, 'extracts');
+    const { toRead, retried } = await retryItems({ clock, extracts, state }, scopes);
     await state.commit('person');
     // These files count as changed or new, so they are read again when they are looked at. If there
     // are very many, the watcher lists their directories instead.

@@ -47,6 +47,13 @@ export const condition: z.ZodType<Condition> = z.object({
   since: z.number().optional(),
 });
 
+/** The fields of a document that is being read. */
+export const readingProgress = {
+  since: z.number(),
+  page: z.number().exactOptional().describe('The page that was read last.'),
+  pages: z.number().exactOptional(),
+};
+
 export const paused: z.ZodType<Paused> = z.object({
   since: z.number(),
   until: z.number().exactOptional(),

@@ -13,6 +13,7 @@ import {
   lastingFailure,
   mirrorReport,
   paused,
+  readingProgress,
   scanReport,
 } from './shapes.js';
 
@@ -103,7 +104,11 @@ const statusLine: z.ZodType<StatusReport> = z.object({
         .object({
           waiting: z.number(),
           reading: z.number(),
-          longest: z.object({ file: z.string(), since: z.number() }).exactOptional(),
+          longest: z.object({ file: z.string(), ...readingProgress }).exactOptional(),
+          perMinute: z
+            .object({ documents: z.number(), pages: z.number() })
+            .exactOptional()
+            .describe('The average of the last minutes.'),
         })
         .optional(),
       removalsFailing: z

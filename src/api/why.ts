@@ -1,8 +1,9 @@
 import { z } from 'zod';
+import { extractedBy } from '../lib/extracted-by.js';
 import { LISTED_STATUSES, namedPaths } from '../report/items.js';
 import type { WhyReport } from '../report/why.js';
 import { oneLine } from './request.js';
-import { evidence, failure, itemStatus } from './shapes.js';
+import { evidence, failure, itemStatus, readingProgress } from './shapes.js';
 
 const whyLine: z.ZodType<WhyReport> = z.object({
   file: z.string(),
@@ -19,7 +20,7 @@ const whyLine: z.ZodType<WhyReport> = z.object({
     .exactOptional(),
   renamed: z.string().optional(),
   conversion: z.string().optional(),
-  extracted: z.object({ reader: z.string(), words: z.number() }).optional(),
+  extracted: extractedBy.optional(),
   attempts: z.number().optional(),
   evidence: evidence.optional(),
   failure: failure.optional(),
@@ -28,6 +29,7 @@ const whyLine: z.ZodType<WhyReport> = z.object({
   ),
   next: z.string(),
   nextAt: z.number().optional(),
+  reading: z.object(readingProgress).optional(),
   upToDateAt: z.number().optional(),
 });
 

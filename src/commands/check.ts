@@ -7,6 +7,7 @@ import { answer } from '../cli/output.js';
 import { labelled, type Style } from '../cli/terminal.js';
 import { safe } from '../cli/text.js';
 import { UsageError } from '../cli/usage.js';
+import type { Config } from '../config/config.js';
 import { EXIT } from '../lib/errors.js';
 import { checkMachine } from './check-machine.js';
 import { checkAddresses, checkPeer } from './check-peer.js';
@@ -77,6 +78,7 @@ export const checkCommand = define({
     };
     report({ check: 'configuration', ok: true, message: `${path} is valid` });
     for await (const finding of checkMachine(config)) report(finding);
+    for (const finding of await documentFindings(config)) report(finding);
     const isUsable = await checkPeer(config, log, report);
     // Canaries give a better answer.
     if (!options.canary) for await (const finding of checkAddresses(config)) report(finding);
@@ -97,6 +99,16 @@ export const checkCommand = define({
     return faults.find((finding) => finding.exitCode !== undefined)?.exitCode ?? EXIT.failure;
   },
 });
+
+async function documentFindings({ documents }: Config): Promise<readonly Finding[]> {
+  const [{ ProgramFinder }, { checkDocuments }] = await Promise.all([
+    import('../content/helpers/finder.js'),
+    import('./check-documents.js'),
+  ]);
+  const finder = new ProgramFinder(() => documents);
+  await finder.refresh();
+  return [...checkDocuments(finder)];
+}
 
 /** Returns the label of a finding: a finding that is right and has a hint is a note. */
 function labelOf({ hint, ok }: Finding): { readonly label: string; readonly style: Style } {

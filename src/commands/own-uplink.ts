@@ -3,6 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Config } from '../config/config.js';
 import { ExtractCache } from '../content/extracts.js';
+import { ProgramFinder } from '../content/helpers/finder.js';
+import type { Programs } from '../content/helpers/programs.js';
 import { openQueue } from '../daemon/open-queue.js';
 import { systemClock } from '../lib/clock.js';
 import { PeersyncError } from '../lib/errors.js';
@@ -118,6 +120,7 @@ export class OwnUplink {
     private readonly options: OwnUplinkOptions,
     private readonly directory: string,
     private readonly state: State,
+    private readonly finder: ProgramFinder,
   ) {
     const { config, extractDocument, log, signal } = options;
     const { documentProgram = new URL('../document-process.js', import.meta.url) } = options;
@@ -125,7 +128,15 @@ export class OwnUplink {
     this.#over = AbortSignal.any([signal, this.#ending.signal]);
     const queue = openQueue(config, clock, log);
     // A failure is reported with the file, so the log stays silent.
-    const documents = new DocumentProcesses(documentProgram, clock, silentLogger);
+    const reading = join(directory, 'reading');
+    const extracts = join(directory, 'extracts');
+    const documents = new DocumentProcesses(
+      documentProgram,
+      reading,
+      extracts,
+      clock,
+      silentLogger,
+    );
     this.#queue = queue;
     this.#documents = documents;
     this.#uplink = new Uplink({
@@ -136,14 +147,12 @@ export class OwnUplink {
       log,
       readers: {
         pack: async (order) => pack(order),
-        extractDocument: extractDocument ?? ((order) => documents.read(order)),
+        extractDocument:
+          extractDocument ?? ((order, onProgress) => documents.read(order, onProgress)),
         failure: undefined,
       },
-      extracts: new ExtractCache(
-        join(directory, 'extracts'),
-        clock,
-        () => config.documents.cacheSize,
-      ),
+      programs: finder,
+      extracts: new ExtractCache(extracts, clock, () => config.documents.cacheSize),
       dialect: { current: dialect, known: async () => true, redetect: async () => false },
       settings: { ...config, push: { ...config.push, attempts: 1, maxItems: 1, linger: 0 } },
       folders: {
@@ -163,7 +172,14 @@ export class OwnUplink {
   ): Promise<OwnUplink> {
     const directory = await mkdtemp(join(tmpdir(), 'peersync-push-'));
     const state = await State.open(directory, { clock: systemClock, log: options.log });
-    return new OwnUplink(peer, dialect, options, directory, state);
+    const programs = new ProgramFinder(() => options.config.documents);
+    await programs.refresh();
+    return new OwnUplink(peer, dialect, options, directory, state, programs);
+  }
+
+  /** The programs that read documents. */
+  get programs(): Programs {
+    return this.finder.current;
   }
 
   /**

@@ -12,6 +12,8 @@ import type { FolderConfig } from '../config/config.js';
 import { collection as collectionField } from '../config/fields.js';
 import { documentUrl, fileBase, normaliseBase } from '../config/url.js';
 import { fingerprint } from '../content/file-reader.js';
+import { NO_PROGRAMS, type Programs } from '../content/helpers/programs.js';
+import { encodingWith } from '../content/helpers/readable.js';
 import { EXIT, PeersyncError, systemCode } from '../lib/errors.js';
 import { fileStat } from '../lib/file.js';
 import { writtenPath } from '../lib/home.js';
@@ -123,10 +125,15 @@ async function pushFiles(options: PushOptions) {
   };
   await withPeer(config, log, async (client, signal) => {
     const dialect = dialectNamed(client.dialect ?? (await client.detect({ signal })));
-    const files: ReadFile[] = [];
-    for (const target of targets) files.push(await readTarget(target, dialect.content));
     const uplink = await OwnUplink.open(client, dialect, { config, timeoutMs, log, signal });
-    await uplink.push(files, { collection, wait }, onOutcome).finally(() => uplink.close());
+    try {
+      const files: ReadFile[] = [];
+      for (const target of targets)
+        files.push(await readTarget(target, dialect.content, uplink.programs));
+      await uplink.push(files, { collection, wait }, onOutcome);
+    } finally {
+      await uplink.close();
+    }
   });
   const failure = failureOf(outcomes, options.timeout);
   if (failure !== undefined) throw failure;
@@ -353,7 +360,11 @@ export interface ReadFile extends Target, OutgoingFile {}
  * @throws PeersyncError the reason why it cannot be pushed, in the words that are used for files of
  *   folders
  */
-export async function readTarget(target: Target, rules: ContentRules): Promise<ReadFile> {
+export async function readTarget(
+  target: Target,
+  rules: ContentRules,
+  programs: Programs = NO_PROGRAMS,
+): Promise<ReadFile> {
   const { file } = target;
   const refused = ({ code, hint, message }: Failure) =>
     new PeersyncError({ code, message: `${file}: ${message}`, hint, details: { file } });
@@ -367,9 +378,10 @@ export async function readTarget(target: Target, rules: ContentRules): Promise<R
     if (found.kind === 'unreadable') throw refused(failures.unreadable(found.code));
     if (found.kind !== 'version') throw refused(CHANGING);
     const { typeName, version } = found;
-    const kept = cannotTravel(version.encoding, rules, typeName);
+    const encoding = encodingWith(programs, path, version.encoding);
+    const kept = cannotTravel(encoding, rules, typeName);
     if (kept !== undefined) throw refused(kept);
-    return { ...target, path, version };
+    return { ...target, path, version: { ...version, encoding } };
   } catch (error) {
     const code = error instanceof PeersyncError ? undefined : systemCode(error);
     if (code === undefined) throw error;

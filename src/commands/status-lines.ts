@@ -12,7 +12,12 @@ import { sentence } from '../lib/text.js';
 import { durationText } from '../lib/units.js';
 import { PEER_FAILURE_WORDS } from '../queue/breaker.js';
 import type { Percentiles, StatisticsReport, TimeToSearch } from '../report/statistics.js';
-import { type Condition, paceText, type StatusReport } from '../report/status-report.js';
+import {
+  type Condition,
+  paceText,
+  readingSpeedText,
+  type StatusReport,
+} from '../report/status-report.js';
 import type { MissingState } from './ask.js';
 import { mirrorLines } from './mirror.js';
 
@@ -110,13 +115,21 @@ function summaryLines(report: StatusReport, now: number): Line[] {
 
 /** Returns the documents that are read before they are pushed; none if there are none. */
 function readingLines({ uplink }: StatusReport, now: number): string[] {
-  const { longest, reading = 0, waiting = 0 } = uplink?.documents ?? {};
+  const { longest, perMinute, reading = 0, waiting = 0 } = uplink?.documents ?? {};
   if (reading + waiting === 0) return [];
   const numbers = `${counted(reading, 'document')} being read, ${numberText(waiting)} waiting`;
+  const speed = perMinute === undefined ? '' : `, ${readingSpeedText(perMinute)}`;
   const ms = longest === undefined ? 0 : now - longest.since;
   const slowest =
     ms < WORTH_NAMING_MS ? '' : `, ${safe(longest?.file ?? '')} for ${durationText(ms)}`;
-  return [`reading  ${numbers}${slowest}`];
+  const page = slowest === '' ? '' : pageText(longest ?? {});
+  return [`reading  ${numbers}${speed}${slowest}${page}`];
+}
+
+/** Returns how far a document is read, to follow its name: ` (page 37 of 500)`. */
+function pageText({ page, pages }: { readonly page?: number; readonly pages?: number }): string {
+  if (page === undefined || pages === undefined) return '';
+  return ` (page ${numberText(page)} of ${numberText(pages)})`;
 }
 
 /** Returns the files by status: `12 confirmed, 3 pending, 0 accepted`. */

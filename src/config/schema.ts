@@ -249,6 +249,41 @@ const documents = section('How documents (PDF, office documents and the like) ar
   cacheSize: size('128 MiB', '1 TiB', '1 GiB').describe(
     'The most disk space for the texts of documents, which are kept in `extracts` below `state.dir`, so that no document is read twice. Those that were not used for longest are removed. Raise it when you move large collections of documents about.',
   ),
+  ocr: oneOf(['auto', 'off'], 'auto').describe(
+    'Whether scans and pictures are read by OCR. `auto` does so if `tesseract` is installed, and `pdftoppm` for scans in PDF (Debian: `tesseract-ocr` and `poppler-utils`). A page takes 2 to 3 seconds of a processor core. Set `off` for folders of photographs.',
+  ),
+  languages: z
+    .array(
+      text('a language as tesseract names it, such as "eng" or "deu"', /^[A-Za-z0-9_/-]{2,40}$/),
+    )
+    .min(1, { error: 'at least one language' })
+    .max(10, { error: 'at most 10 languages' })
+    .optional()
+    .describe(
+      'The languages of scans and pictures, as tesseract names them: `["deu", "eng"]`. The default is those of the locale that are installed, or else `eng`. Each one makes OCR slower. `tesseract --list-langs` prints those that are installed.',
+    ),
+  dpi: wholeNumber(70, 1200, 300).describe(
+    'The resolution in which pages of a PDF are drawn for OCR, in dots per inch. Raise it for tiny print.',
+  ),
+  maxPages: wholeNumber(1, 100_000, 1000).describe(
+    'The most pages of one document that are read by OCR. The others are left out, and `peersync why PATH` says so.',
+  ),
+  pageTimeout: duration('1s', '1h', '2m').describe(
+    'The longest time for one page of OCR, and for one document that another program reads. Other pages are read without it. Raise it for large maps and drawings.',
+  ),
+  commands: z
+    .record(
+      text('an extension such as ".dwg"', /^\.[A-Za-z0-9_+-]{1,20}$/),
+      z
+        .tuple([text('the name or the path of a program')], z.string({ error: 'an argument' }))
+        .refine(([, ...args]) => args.some((word) => word.includes('{file}')), {
+          error: 'an argument with {file}, which stands for the path of the file',
+        }),
+    )
+    .default({})
+    .describe(
+      'Programs that write the text of a kind of file to their standard output, by extension: `{ ".dwg": ["dwg2text", "{file}"] }`. `{file}` stands for the path of a copy. No shell is involved. They come before the readers that are built in.',
+    ),
 });
 
 const confirm = section('How peersync confirms that documents are searchable.', {

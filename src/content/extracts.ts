@@ -14,8 +14,12 @@ import { basename, extname, join } from 'node:path';
 import { z } from 'zod';
 import type { Clock } from '../lib/clock.js';
 import { systemCode } from '../lib/errors.js';
-import { type FileStat, fileStat } from '../lib/file.js';
+import { extractedBy } from '../lib/extracted-by.js';
+import { type ExtractedBy, type FileStat, fileStat } from '../lib/file.js';
 import { readBuild, VERSION } from '../lib/process.js';
+import { nextTurn } from '../lib/slices.js';
+import { OCR_PAGE_EXTENSION } from './page-store.js';
+import { REFUSAL_EXTENSION, REFUSAL_SCHEMA, type StoredRefusal } from './refusals.js';
 import { isTitledByName } from './signatures.js';
 
 /** The text of a document as a page, in a file of the cache. */
@@ -24,8 +28,7 @@ export interface StoredPage {
   readonly stat: FileStat;
   /** sha256 of the page. */
   readonly digest: string;
-  /** The reader that found the text, and the number of words that it found. */
-  readonly extracted: { readonly reader: string; readonly words: number };
+  readonly extracted: ExtractedBy;
 }
 
 /** The result of reading a document, as the cache has it. */
@@ -46,6 +49,8 @@ export interface NewExtract {
 const PAGE = '.html';
 const RECORD = '.json';
 const TEMPORARY = '.tmp';
+/** The files whose time of modification is when they were last used. */
+const USED_FILES: ReadonlySet<string> = new Set([RECORD, REFUSAL_EXTENSION, OCR_PAGE_EXTENSION]);
 
 const count = z.number().int().nonnegative();
 const RECORD_SCHEMA = z.object({
@@ -55,7 +60,7 @@ const RECORD_SCHEMA = z.object({
     .object({
       size: count,
       digest: z.string(),
-      extracted: z.object({ reader: z.string(), words: count }),
+      extracted: extractedBy,
     })
     .optional(),
 });
@@ -67,22 +72,35 @@ const BLOCK_BYTES = 4096;
 const PIECE_BYTES = 1024 * 1024;
 /** A full cache is emptied to this share of its limit, so that not every new page empties it. */
 const KEPT_SHARE = 0.9;
+/** Number of files of the cache that are looked at together. */
+const STATS_AT_ONCE = 64;
+/** Keys that begin with the same characters are in one slice: of 100,000 keys, 400. */
+const SLICE_CHARACTERS = 2;
+/**
+ * Interval at which the files are counted anew while entries are stored, in ms: other processes
+ * store pages of scans. Eight processes store about 100 MB in this time.
+ */
+const COUNT_MS = 10 * 60_000;
 
 /**
  * The texts of documents on disk, so that no document is read twice: not after a restart, and not
  * under another name.
  *
  * An entry is `KEY.json`, and the page beside it (`KEY.html`) if the text of the document is sent.
- * The record is written last, and its time of modification is when the entry was last used. All of
- * it can be read again from the documents, so nothing is synced. A torn entry shows by its size or
- * its digest: whoever reads the page compares its digest, and has it
- * stored again.
+ * A document of which there is nothing to send has `KEY.none` instead. The record is written last,
+ * and its time of modification is when the entry was last used. All of it can be read again from
+ * the documents, so nothing is synced. A torn entry shows by its size or its digest: whoever reads
+ * the page compares its digest, and has it stored again.
+ *
+ * In the same directory, a `PageStore` keeps the pages of scans, each in one file.
  *
  * When the files take more than the limit, those that were not used for longest are removed.
  */
 export class ExtractCache {
-  /** Bytes on disk; undefined until the directory was looked through. */
+  /** Bytes on disk; undefined until they were counted. */
   #bytes: number | undefined;
+  /** Time when they were counted, in ms since the epoch. */
+  #countedAt = 0;
   /** The end of the last change: changes are made one after the other. */
   #lastChange: Promise<unknown> = Promise.resolve();
 
@@ -97,12 +115,15 @@ export class ExtractCache {
   ) {}
 
   /** Returns an entry; undefined if there is none, or it is torn. */
-  async find(key: string): Promise<StoredExtract | undefined> {
-    const record = await this.#readRecord(key);
+  async find(key: string): Promise<StoredExtract | StoredRefusal | undefined> {
+    return (await this.#findExtract(key)) ?? (await this.#findRefusal(key));
+  }
+
+  async #findExtract(key: string): Promise<StoredExtract | undefined> {
+    const record = await this.#readRecord(key, RECORD, RECORD_SCHEMA);
     if (record === undefined) return undefined;
     const { page, words } = record;
-    const now = this.clock.now() / 1000;
-    await utimes(this.#fileOf(key, RECORD), now, now).catch(() => {});
+    await this.#touch(key, RECORD);
     if (page === undefined) return { words };
     const { digest, extracted, size } = page;
     try {
@@ -116,12 +137,16 @@ export class ExtractCache {
     }
   }
 
+  async #findRefusal(key: string): Promise<StoredRefusal | undefined> {
+    const record = await this.#readRecord(key, REFUSAL_EXTENSION, REFUSAL_SCHEMA);
+    if (record !== undefined) await this.#touch(key, REFUSAL_EXTENSION);
+    return record?.refusal;
+  }
+
   /** @throws Error if the disk does not take it */
   async store(key: string, { page, words }: NewExtract): Promise<StoredExtract> {
     return await this.#change(async () => {
-      await mkdir(this.directory, { mode: 0o700 }).catch((error: unknown) => {
-        if (systemCode(error) !== 'EEXIST') throw error;
-      });
+      await this.#makeDirectory();
       const stored = page && {
         size: page.bytes.length,
         digest: await this.#write(key, PAGE, page.bytes),
@@ -129,11 +154,25 @@ export class ExtractCache {
       };
       const record: Stored = { key, words, ...(stored && { page: stored }) };
       await this.#write(key, RECORD, Buffer.from(JSON.stringify(record)));
-      const found = await this.find(key);
+      const found = await this.#findExtract(key);
       if (found === undefined) throw new Error('what was written is not there');
-      if (this.#bytes === undefined || this.#bytes > this.maxBytes())
-        this.#bytes = await this.#makeRoom();
+      await this.#limit();
       return found;
+    });
+  }
+
+  /**
+   * Stores why there is nothing to send of a document, in place of a text that was stored.
+   *
+   * @throws Error if the disk does not take it
+   */
+  async storeRefusal(key: string, refusal: StoredRefusal): Promise<void> {
+    await this.#change(async () => {
+      await this.#makeDirectory();
+      await this.#remove(key);
+      await this.#write(key, REFUSAL_EXTENSION, Buffer.from(JSON.stringify({ key, refusal })));
+      await this.#touch(key, REFUSAL_EXTENSION);
+      await this.#limit();
     });
   }
 
@@ -147,11 +186,25 @@ export class ExtractCache {
     return await turn;
   }
 
-  async #readRecord(key: string): Promise<Stored | undefined> {
+  async #makeDirectory(): Promise<void> {
+    await mkdir(this.directory, { mode: 0o700 }).catch((error: unknown) => {
+      if (systemCode(error) !== 'EEXIST') throw error;
+    });
+  }
+
+  /** Records that an entry was used. */
+  async #touch(key: string, extension: string): Promise<void> {
+    const now = this.clock.now() / 1000;
+    await utimes(this.#fileOf(key, extension), now, now).catch(() => {});
+  }
+
+  async #readRecord<T extends { readonly key: string }>(
+    key: string,
+    extension: string,
+    schema: z.ZodType<T>,
+  ): Promise<T | undefined> {
     try {
-      const record = RECORD_SCHEMA.parse(
-        JSON.parse(await readFile(this.#fileOf(key, RECORD), 'utf8')),
-      );
+      const record = schema.parse(JSON.parse(await readFile(this.#fileOf(key, extension), 'utf8')));
       return record.key === key ? record : undefined;
     } catch {
       // It is torn or not there, and the document is read again.
@@ -185,8 +238,17 @@ export class ExtractCache {
   }
 
   async #remove(key: string): Promise<void> {
-    for (const extension of [RECORD, PAGE, TEMPORARY])
-      await rm(this.#fileOf(key, extension), { force: true });
+    const extensions = [RECORD, PAGE, OCR_PAGE_EXTENSION, REFUSAL_EXTENSION, TEMPORARY];
+    const files = extensions.map((extension) => this.#fileOf(key, extension));
+    await Promise.all(files.map(async (file) => await rm(file, { force: true })));
+  }
+
+  /** Removes entries, if there may be too many bytes. */
+  async #limit(): Promise<void> {
+    const isRecent = this.clock.now() - this.#countedAt < COUNT_MS;
+    if (this.#bytes !== undefined && isRecent && this.#bytes <= this.maxBytes()) return;
+    this.#bytes = await this.#makeRoom();
+    this.#countedAt = this.clock.now();
   }
 
   /**
@@ -196,28 +258,76 @@ export class ExtractCache {
    * @returns the bytes on disk afterwards
    */
   async #makeRoom(): Promise<number> {
-    const entries = new Map<string, { bytes: number; usedAt: number }>();
-    for await (const { name } of await opendir(this.directory)) {
-      const found = await stat(join(this.directory, name)).catch(() => undefined);
-      if (found?.isFile() !== true) continue;
-      const extension = extname(name);
-      const key = basename(name, extension);
-      const entry = entries.get(key) ?? { bytes: 0, usedAt: 0 };
-      entries.set(key, entry);
-      entry.bytes += onDisk(found.size);
-      // A page without a record stays 0, and goes first.
-      if (extension === RECORD) entry.usedAt = found.mtimeMs;
+    const slices: Entry[][] = [];
+    let bytes = 0;
+    for (const entries of await this.#slices()) {
+      const slice = [...entries.values()].sort((a, b) => b.usedAt - a.usedAt);
+      for (const entry of slice) bytes += entry.bytes;
+      slices.push(slice);
+      await nextTurn();
     }
-    const oldestFirst = [...entries].sort(([, a], [, b]) => a.usedAt - b.usedAt);
-    let bytes = oldestFirst.reduce((sum, [, entry]) => sum + entry.bytes, 0);
     const most = bytes > this.maxBytes() ? KEPT_SHARE * this.maxBytes() : bytes;
-    for (const [key, entry] of oldestFirst) {
-      if (bytes <= most && entry.usedAt > 0) break;
-      await this.#remove(key);
-      bytes -= entry.bytes;
+    for (;;) {
+      const oldest = takeOldest(slices);
+      if (oldest === undefined || (bytes <= most && oldest.usedAt > 0)) return bytes;
+      await this.#remove(oldest.key);
+      bytes -= oldest.bytes;
     }
-    return bytes;
   }
+
+  /**
+   * Returns the entries by key, in slices: to sort all together, or to let one map of them grow,
+   * would hold the event loop.
+   */
+  async #slices(): Promise<Iterable<ReadonlyMap<string, Entry>>> {
+    const slices = new Map<string, Map<string, Entry>>();
+    const look = async (names: readonly string[]) => {
+      const found = await Promise.all(
+        names.map(async (name) => await stat(join(this.directory, name)).catch(() => undefined)),
+      );
+      for (const [i, name] of names.entries()) {
+        const file = found[i];
+        if (file?.isFile() !== true) continue;
+        const extension = extname(name);
+        const key = basename(name, extension);
+        const begin = key.slice(0, SLICE_CHARACTERS);
+        const slice = slices.get(begin) ?? new Map<string, Entry>();
+        slices.set(begin, slice);
+        const entry = slice.get(key) ?? { key, bytes: 0, usedAt: 0 };
+        slice.set(key, entry);
+        entry.bytes += onDisk(file.size);
+        // The page of a document without its record, and a temporary file, stay 0 and go first.
+        if (USED_FILES.has(extension)) entry.usedAt = Math.max(entry.usedAt, file.mtimeMs);
+      }
+    };
+    let names: string[] = [];
+    for await (const { name } of await opendir(this.directory)) {
+      names.push(name);
+      if (names.length < STATS_AT_ONCE) continue;
+      await look(names);
+      names = [];
+    }
+    await look(names);
+    return slices.values();
+  }
+}
+
+/** The files of one entry. */
+interface Entry {
+  readonly key: string;
+  bytes: number;
+  /** In ms since the epoch; 0 if there is no record. */
+  usedAt: number;
+}
+
+/** Takes the entry that was not used for longest. Each slice has its own at its end. */
+function takeOldest(slices: readonly Entry[][]): Entry | undefined {
+  let oldest: Entry[] | undefined;
+  for (const slice of slices) {
+    const usedAt = slice.at(-1)?.usedAt ?? Number.POSITIVE_INFINITY;
+    if (usedAt < (oldest?.at(-1)?.usedAt ?? Number.POSITIVE_INFINITY)) oldest = slice;
+  }
+  return oldest?.pop();
 }
 
 /** This program. Another one may find other words, or another title. */

@@ -36,6 +36,7 @@ const SIGNATURES: readonly Signature[] = [
   { begin: 'II*\0', type: 'image/tiff' },
   { begin: 'MM\0*', type: 'image/tiff' },
   { begin: 'RIFF????WEBP', type: 'image/webp' },
+  { begin: 'AT&TFORM????DJV', type: 'image/vnd.djvu' },
   { begin: 'BZh?1AY&SY', type: 'application/x-bzip2', isContainer: true },
   { begin: '7z\xbc\xaf\x27\x1c', type: 'application/x-7z-compressed' },
   { begin: '\xfd7zXZ\0', type: 'application/x-xz', isContainer: true },
@@ -150,7 +151,26 @@ const KINDS: Readonly<Record<string, DocumentKind>> = {
   'application/epub+zip': 'epub',
   'application/rtf': 'rtf',
   'message/rfc822': 'mail',
+  'image/png': 'picture',
+  'image/jpeg': 'picture',
+  'image/tiff': 'picture',
+  'image/webp': 'picture',
+  'application/postscript': 'helper',
+  'image/vnd.djvu': 'helper',
 };
+
+/** Names of TIFF. Files of cameras begin like a TIFF, but nothing here draws them. */
+const TIFF_NAME = /(?:\.tiff?|(?:^|\/)[^.]*)$/i;
+/** Many files begin with these letters. */
+const BMP_NAME = /\.bmp$/i;
+const BMP = 'BM';
+
+/**
+ * Names of old office documents and of messages of Outlook. Many other programs write files with
+ * their signature.
+ */
+const OLD_OFFICE_NAME = /\.(?:doc|dot|xls|xlt|ppt|pps|pot|msg)$/i;
+const OLD_OFFICE = 'application/msword';
 
 /** A kind of document that is text and has no signature. Its name and its beginning show it. */
 interface TextDocument {
@@ -202,14 +222,17 @@ export function isNameOfTextDocument(name: string): boolean {
 export function documentKind(name: string, head: Uint8Array): DocumentKind | undefined {
   const begin = head.subarray(0, HEAD_BYTES);
   const signed = signedType(begin);
+  if (signed?.type === 'image/tiff' && !TIFF_NAME.test(name)) return undefined;
   if (signed !== undefined && !signed.isContainer) return KINDS[signed.type];
+  if (BMP_NAME.test(name)) return latin1(begin).startsWith(BMP) ? 'picture' : undefined;
   if (signed !== undefined && ARCHIVE_TYPES.has(signed.type) && ARCHIVE_NAME.test(name))
     return 'archive';
+  if (signed?.type === OLD_OFFICE && OLD_OFFICE_NAME.test(name)) return 'helper';
   const kind = MBOX.name.test(name) ? 'mbox' : KINDS[mime.getType(`/${name}`) ?? ''];
   const textDocument = kind === undefined ? undefined : TEXT_DOCUMENTS[kind];
   if (textDocument !== undefined) return textDocument.begin.test(latin1(begin)) ? kind : undefined;
-  // A file without a signature only has the name of a document.
-  return signed === undefined ? undefined : kind;
+  // A file without a signature only has the name of a document, and pictures are no containers.
+  return signed === undefined || kind === 'picture' ? undefined : kind;
 }
 
 function latin1(bytes: Uint8Array): string {

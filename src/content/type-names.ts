@@ -1,7 +1,9 @@
 import mime from 'mime';
 import { ARCHIVE_NAME, HEAD_BYTES, signedType } from './signatures.js';
 
-/** The types of files that no reader reads, as people call them, by media type. */
+/**
+ * The types of files that no reader reads, and of pictures, as people call them, by media type.
+ */
 const NAMES: Readonly<Record<string, string>> = {
   'application/gzip': 'a gzip file (.gz)',
   'application/java-archive': 'a Java archive (.jar)',
@@ -18,6 +20,7 @@ const NAMES: Readonly<Record<string, string>> = {
   'application/x-tar': 'a tar archive under another name than .tar',
   'application/x-xz': 'an xz file (.xz)',
   'application/zip': 'a ZIP archive under another name than .zip',
+  'image/bmp': 'a picture (BMP)',
   'image/gif': 'a picture (GIF)',
   'image/jpeg': 'a picture (JPEG)',
   'image/png': 'a picture (PNG)',
@@ -36,7 +39,7 @@ const CLASSES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns what people call a file that nothing reads: by its first bytes, then by its name.
+ * Returns what people call a file: by its first bytes, then by its name.
  *
  * @param head the first `HEAD_BYTES` of the file, or all of a shorter one
  * @returns undefined if neither shows a type that has a name here

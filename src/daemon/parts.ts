@@ -3,6 +3,7 @@ import { restorePause } from '../api/pause.js';
 import type { FolderConfig } from '../config/config.js';
 import { documentUrl } from '../config/url.js';
 import { ExtractCache } from '../content/extracts.js';
+import { ProgramFinder } from '../content/helpers/finder.js';
 import { startEmbeddedPeer } from '../embedded/embedded-peer.js';
 import { messageOf } from '../lib/errors.js';
 import { HealthCheck } from '../lib/health.js';
@@ -24,6 +25,7 @@ import { configuredPeer, PeerDialect, PeerKind } from './configured-peer.js';
 import { Housekeeping } from './housekeeping.js';
 import { openQueue } from './open-queue.js';
 import type { OpenDeps } from './options.js';
+import { DaemonPrograms } from './programs.js';
 import { STOP_GRACE_MS } from './shutdown.js';
 import { openState } from './state-access.js';
 
@@ -84,13 +86,23 @@ export async function openParts(deps: OpenDeps) {
     onFailure,
     signal: shutdown.signal,
   });
+  const programs = await DaemonPrograms.open({
+    finder: new ProgramFinder(() => current.config.documents),
+    clock,
+    log,
+    onChange,
+  });
 
   const { ask, fileHealth, listThreads } = openThreads(deps);
+  const extracts = join(config.state.dir, 'extracts');
   const documents = new DocumentProcesses(
     new URL('../document-process.js', import.meta.url),
+    join(config.state.dir, 'reading'),
+    extracts,
     clock,
     log,
   );
+  await documents.removeLeftovers();
   // Documents that wait to be read would delay the stop of the uplink.
   shutdown.signal.addEventListener('abort', () => void documents.close(), { once: true });
 
@@ -104,6 +116,7 @@ export async function openParts(deps: OpenDeps) {
       refusalOf: (encoding, typeName) => cannotTravel(encoding, dialect.current?.content, typeName),
       isEmbedded: () => kind.get(),
     },
+    programs,
     readGroup: (orders) => ask('read', orders),
     list: listIn(listThreads),
     hints: deps.follow && config.watch.hints,
@@ -119,11 +132,12 @@ export async function openParts(deps: OpenDeps) {
     },
     readers: {
       pack: (order) => ask('pack', order),
-      extractDocument: (order) => documents.read(order),
+      extractDocument: (order, onProgress) => documents.read(order, onProgress),
       get failure() {
         return documents.failure;
       },
     },
+    programs,
     folders: {
       stateOf: (folder) => watcher.folderState(folder),
       pathOf: (item) =>
@@ -135,11 +149,7 @@ export async function openParts(deps: OpenDeps) {
       extracts: (folder) => folderNamed(folder)?.extract === 'always',
       recheck: (item) => watcher.lookSoon(item),
     },
-    extracts: new ExtractCache(
-      join(config.state.dir, 'extracts'),
-      clock,
-      () => current.config.documents.cacheSize,
-    ),
+    extracts: new ExtractCache(extracts, clock, () => current.config.documents.cacheSize),
     embeddedPeer: config.peer.url === 'embedded' ? client : undefined,
   };
   const uplink = new Uplink(uplinkDeps);
@@ -171,6 +181,7 @@ export async function openParts(deps: OpenDeps) {
     queue,
     dialect,
     kind,
+    programs,
     watcher,
     uplink,
     audit,

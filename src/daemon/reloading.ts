@@ -99,7 +99,7 @@ export class Reloading {
   /** @returns one line for each change in the files that the configuration names */
   async #apply(taken: Reloaded, access: PeerAccess): Promise<string[]> {
     const { current, parts, onFailure, onReload } = this.deps;
-    const { client, queue, watcher, housekeeping, mirrors, audit, state, uplink } = parts;
+    const { client, queue, watcher, housekeeping, mirrors, audit, programs, state, uplink } = parts;
     const { config, restart } = taken;
     const before = current.config;
     current.config = config;
@@ -126,7 +126,8 @@ export class Reloading {
     }
     // The peer may accept the new credentials at once, so the backoff ends.
     if (changes.length > 0) queue.tryNow();
-    return changes;
+    const otherPrograms = await programs.refresh();
+    return otherPrograms === undefined ? changes : [...changes, otherPrograms];
   }
 
   #throwIfStopped(): void {

@@ -67,7 +67,29 @@ export type DocumentKind =
   | 'mail'
   | 'mbox'
   /** ZIP, tar and tar.gz. */
-  | 'archive';
+  | 'archive'
+  /** PNG, JPEG, TIFF, WebP and BMP, read by OCR. */
+  | 'picture'
+  /** A file that a program reads (see content/helpers/programs.ts). */
+  | 'helper';
+
+/** How the text of a document was found, for `peersync why`. */
+export interface ExtractedBy {
+  readonly reader: string;
+  /** Number of words that it found. */
+  readonly words: number;
+  /** How long it took, in ms. */
+  readonly ms?: number;
+  readonly pages?: number;
+  /** Number of pages that were read by OCR. */
+  readonly ocrPages?: number;
+  /** Mean confidence of the words that OCR found, from 0 to 100. */
+  readonly confidence?: number;
+  /** Pages that could not be read: `3, 7-9`. */
+  readonly unreadPages?: string;
+  /** Sentences about what was left out. */
+  readonly leftOut?: string;
+}
 
 /** Whether these permissions let other users than the owner write in a directory. */
 export function isOpenToOthers(mode: number): boolean {

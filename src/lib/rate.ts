@@ -1,30 +1,32 @@
-/**
- * The period of a rate, in ms. It is short enough to be current, and long enough to smooth bursts.
- */
-const WINDOW_MS = 30_000;
-/** The interval between two marks, in ms. Their number is therefore bounded. */
-const STEP_MS = 250;
+/** Half a minute is short enough to be current, and long enough to smooth bursts. */
+const USUAL_WINDOW_MS = 30_000;
+/** The most marks in a period. */
+const MAX_MARKS = 120;
 /** The least period of a rate, in ms. A shorter one would be a guess. */
 const LEAST_MS = 5_000;
 
 /**
- * Measures the growth of a count over the last half minute. The caller notes the count at the
+ * Measures the growth of a count over a period that ends now. The caller notes the count at the
  * start, and whenever it grows or at intervals.
  *
- * After half a minute without growth there is no rate. The next one counts from the next growth on,
- * so that the time before does not lower it.
+ * After a period without growth there is no rate. The next one counts from the next growth on, so
+ * that the time before does not lower it.
  */
 export class Rate {
   #marks: { readonly at: number; readonly count: number }[] = [];
   #grewAt = Number.NEGATIVE_INFINITY;
 
+  /** @param windowMs the period, in ms */
+  constructor(private readonly windowMs = USUAL_WINDOW_MS) {}
+
   /** @param at ms of a clock that never goes back */
   note(at: number, count: number): void {
     const before = this.#marks.at(-1);
-    if (at - this.#grewAt >= WINDOW_MS) this.#marks = [];
+    if (at - this.#grewAt >= this.windowMs) this.#marks = [];
     if (before !== undefined && count !== before.count) this.#grewAt = at;
     const last = this.#marks.at(-1);
-    if (last !== undefined && Math.floor(last.at / STEP_MS) === Math.floor(at / STEP_MS))
+    const stepMs = this.windowMs / MAX_MARKS;
+    if (last !== undefined && Math.floor(last.at / stepMs) === Math.floor(at / stepMs))
       this.#marks.pop();
     this.#marks.push({ at, count });
     this.#dropOld(at);
@@ -46,7 +48,7 @@ export class Rate {
 
   /** Drops old marks, except one before the period: the count grew from there. */
   #dropOld(at: number): void {
-    const inWindow = this.#marks.findIndex((mark) => at - mark.at < WINDOW_MS);
+    const inWindow = this.#marks.findIndex((mark) => at - mark.at < this.windowMs);
     const begin = inWindow === -1 ? this.#marks.length - 1 : inWindow - 1;
     if (begin > 0) this.#marks.splice(0, begin);
   }

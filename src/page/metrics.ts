@@ -26,6 +26,9 @@ export const METRICS = {
   peersync_documents_reading: 'Documents whose text is being extracted.',
   peersync_documents_waiting:
     'Documents whose text is still to be extracted, as far as they are in memory: up to 20,000.',
+  peersync_documents_read_total:
+    'Documents that were read since the start, those included in which nothing could be read.',
+  peersync_document_pages_ocr_total: 'Pages of documents that were read by OCR since the start.',
   peersync_items_confirming: 'Accepted files that are looked up until the peer shows them.',
   peersync_last_confirmed_timestamp_seconds:
     'When a file was last confirmed to be searchable, as Unix time.',
@@ -308,6 +311,9 @@ export function valuesOf(live: Live, followers = 0): Values {
     set('peersync_items_in_flight', uplink?.inFlight);
     set('peersync_documents_reading', uplink?.documents?.reading);
     set('peersync_documents_waiting', uplink?.documents?.waiting);
+    const { documents, ocrPages } = parts.uplink.readTotals;
+    set('peersync_documents_read_total', documents);
+    set('peersync_document_pages_ocr_total', ocrPages);
     set('peersync_items_confirming', uplink?.confirming);
     set('peersync_time_to_visible_seconds', seconds(uplink?.timeToVisibleMs));
     const last = figures?.lastConfirmedAt;

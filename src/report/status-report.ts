@@ -8,6 +8,7 @@ import type { Paused, QueueStatus } from '../queue/request-queue.js';
 import type { Counts } from '../state/entries.js';
 import type { Failure } from '../state/entry.js';
 import type { StateView } from '../state/state.js';
+import type { ReadingSpeed } from '../uplink/extraction.js';
 import type { RepairAuditProgress } from '../uplink/repair-audit.js';
 import type { UplinkStatus } from '../uplink/uplink.js';
 import type { MassDeletion } from '../watch/mass-deletions.js';
@@ -203,6 +204,13 @@ const WORTH_TELLING_MS = 10_000;
 export function paceText({ perSecond, leftMs = 0 }: Pace): string {
   const left = leftMs > WORTH_TELLING_MS ? `, about ${durationText(leftMs)} to go` : '';
   return `${amountText(perSecond)} a second${left}`;
+}
+
+/** The speed at which documents are read, for a person: `12 documents and 140 pages a minute`. */
+export function readingSpeedText({ documents, pages }: ReadingSpeed): string {
+  const read = documents === 1 ? '1 document' : `${amountText(documents)} documents`;
+  if (pages === 0) return `${read} a minute`;
+  return `${read} and ${pages === 1 ? '1 page' : `${amountText(pages)} pages`} a minute`;
 }
 
 /** A folder that left the configuration while the peer had documents of it. */

@@ -1,39 +1,43 @@
 import { resolve } from 'node:path';
 import type { Config, FolderConfig } from '../config/config.js';
 import { badRequest } from '../lib/errors.js';
-import { type Encoding, joinPath } from '../lib/file.js';
+import { type Encoding, type ExtractedBy, joinPath } from '../lib/file.js';
 import { withFile } from '../lib/hint.js';
-import { counted, escapeInvisible, isWithin, quoted, sentence, shellWord } from '../lib/text.js';
-import { PEER_FAILURE_WORDS } from '../queue/breaker.js';
+import { counted, isWithin, quoted, sentence } from '../lib/text.js';
+import { durationText } from '../lib/units.js';
 import {
   type Entry,
   type Evidence,
   EXCLUDED,
   type Failure,
-  type GoneItem,
   type HistoryEntry,
   hasContent,
-  isExcluded,
   isItem,
   keptOutFor,
   type Sent,
-  type SkippedFile,
 } from '../state/entry.js';
-import { isAcceptedWithoutPush, renameOf } from '../state/history.js';
+import { renameOf } from '../state/history.js';
 import type { StateView } from '../state/state.js';
-import { isToBeRemoved, removesDocuments } from '../watch/deletion-candidates.js';
 import { isAbsence, look } from '../watch/lister.js';
-import { unapprovedMassDeletion } from '../watch/mass-deletions.js';
 import { mountsAway } from '../watch/mounts.js';
 import { failures } from '../watch/rules/failures.js';
 import { FolderRules } from '../watch/rules/folder-rules.js';
 import { locate } from './items.js';
 import type { Live } from './live.js';
 import { explainMirrored } from './mirrored.js';
+import {
+  HELD,
+  heldMount,
+  type NextStep,
+  type NoFile,
+  nextOf,
+  nextOfUnknown,
+  type OnDisk,
+} from './next-step.js';
 import { knownEmbedded } from './status.js';
 
 /** The explanation of one path. Times are in ms since the epoch. */
-export interface WhyReport {
+export interface WhyReport extends NextStep {
   readonly file: string;
   readonly folder?: string;
   readonly path?: string;
@@ -61,27 +65,15 @@ export interface WhyReport {
   readonly renamed?: string | undefined;
   /** Set when the text was converted for the peer. */
   readonly conversion?: string | undefined;
-  /** The reader that extracted the text of a document, and the number of words. */
+  /** How the text of a document was found. */
   readonly extracted?: Sent['extracted'];
   readonly attempts?: number | undefined;
   readonly evidence?: Evidence | undefined;
   readonly failure?: Failure | undefined;
   readonly history: readonly HistoryEntry[];
-  /** The next step, and when it happens. */
-  readonly next: string;
-  readonly nextAt?: number | undefined;
   /** When a mirrored file was last known to be as the peer has it. */
   readonly upToDateAt?: number | undefined;
 }
-
-/** A path at which there is no regular file. `link` is a link that is not followed. */
-type NoFile = 'directory' | 'link' | 'other';
-
-/**
- * `held`: the root of the folder, or a mount below it, is missing or another one, so the path is
- * not looked at.
- */
-type OnDisk = 'file' | 'absent' | 'held' | NoFile | { readonly unreadable: string };
 
 /** Explains one path: its folder, the rule that applies, its progress and the next step. */
 export async function explain(
@@ -174,6 +166,10 @@ const SKIPPING_RULES: Readonly<Record<string, (folder: string) => string>> = {
     `Folder ${quoted(folder)} takes its name; files that are neither text nor readable documents are skipped.`,
   UNKNOWN_ENCODING: (folder) =>
     `Folder ${quoted(folder)} takes its name; text in an encoding that is not recognised is skipped.`,
+  NO_OCR: (folder) =>
+    `Folder ${quoted(folder)} takes its name; scans and pictures are skipped while there is no OCR.`,
+  NO_HELPER: (folder) =>
+    `Folder ${quoted(folder)} takes its name; files that only a program reads are skipped while it is not installed.`,
   NO_WORDS: (folder) =>
     `Folder ${quoted(folder)} takes its name; files without a word are skipped.`,
 };
@@ -194,10 +190,6 @@ function embedded({ peer }: Config, state: StateView, live: Live | undefined): b
 }
 
 const UNLESS_RULE = 'Nothing, unless the rule is changed.';
-const HELD =
-  'Its folder is held, and nothing counts as removed because of that; it goes on when the folder is back.';
-const heldMount = (path: string) =>
-  `The file system that was mounted on ${escapeInvisible(path)} is not there, and nothing counts as removed because of that; it goes on when that is mounted.`;
 
 /** Returns what the state records about a file. */
 function known(entry: Entry) {
@@ -228,189 +220,22 @@ function conversionOf(encoding: Encoding, sent: Sent | undefined): string | unde
   if (encoding === 'utf-8' || encoding === 'binary' || encoding === 'unknown-8bit')
     return undefined;
   if (encoding !== 'document') return `The file is ${encoding}; its text travels as UTF-8.`;
-  const { extracted } = sent ?? {};
-  return (
-    extracted &&
-    `Its text travels: the ${extracted.reader} reader found ${counted(extracted.words, 'word')}.`
-  );
+  return sent?.extracted && extractionText(sent.extracted);
 }
 
-function nextOfUnknown(onDisk: OnDisk, isRunning: boolean): string {
-  if (onDisk === 'absent')
-    return 'Nothing: there is no such file, and there never was one that peersync saw.';
-  return isRunning
-    ? 'It was not seen at rest yet; it is taken up once it has not changed for `settle`, at the latest by the next scan.'
-    : 'It is taken up by the scan when the daemon starts (`peersync run`) or by `peersync once`.';
-}
-
-type Next = Pick<WhyReport, 'next' | 'nextAt'>;
-const say = (next: string, nextAt?: number): Next => ({ next, nextAt });
-
-function nextOf(
-  entry: Entry,
-  onDisk: OnDisk,
-  live: Live | undefined,
-  {
-    state,
-    folder,
-    held,
-    isEmbedded,
-  }: {
-    readonly state: StateView;
-    readonly folder: FolderConfig;
-    /** Whether the peer is an embedded one; undefined while that is not known. */
-    readonly isEmbedded: boolean | undefined;
-    /** The explanation if the folder, or a part of it, is held. */
-    readonly held: string | undefined;
-  },
-): Next {
-  const unrecorded = state.failure;
-  const { status } = entry;
-  if (status === 'gone') return say(nextOfGone(entry, folder, state, isEmbedded));
-  if (status === 'removed') return say('Nothing: the document is gone from the peer, too.');
-  if (held !== undefined && status !== 'removing') return say(held);
-  if (onDisk === 'absent' && status !== 'removing')
-    return say('The file is not there any more; the next scan marks it as gone.');
-  if (status === 'confirmed') return say('Nothing, until the file changes.');
-  if (status === 'quarantined')
-    return say('Nothing, until the file changes or `peersync retry PATH` asks for another try.');
-  if (status === 'skipped') return say(nextOfSkipped(entry, folder, state, isEmbedded));
-  if (unrecorded !== undefined)
-    return say(`It waits. ${sentence(unrecorded.message)} ${unrecorded.hint}`);
-  if (live === undefined) {
-    const words = {
-      pending: 'pushed',
-      accepted: 'looked up in the peer',
-      removing: 'removed from the peer',
-    };
-    const what = words[status];
-    return say(`It is ${what} when the daemon runs (\`peersync run\`) or by \`peersync once\`.`);
-  }
-  if (status === 'removing') {
-    const { keptOut, notBefore, requestedAt } = entry;
-    const waits = waitingForPeer(live.parts, requestedAt === undefined ? 'removal' : 'confirm');
-    if (waits !== undefined) return waits;
-    const what =
-      keptOut === undefined ? 'document' : 'older version, which may still be searchable,';
-    if (requestedAt === undefined) return say(`The ${what} is removed from the peer.`, notBefore);
-    return say(
-      'The peer was asked to remove the document: it is looked up until it is gone for good.',
-    );
-  }
-  const { uplink } = live.parts;
-  if (status === 'pending' && entry.inFlight === undefined) {
-    const { readersFailure: unreadable } = uplink.status();
-    const extraction = uplink.extractionOf(entry);
-    if (extraction !== undefined && unreadable !== undefined)
-      return say(`It waits to be read. ${unreadable.message} ${unreadable.hint}`);
-    if (extraction === 'waits')
-      return say('It waits to be read, and is pushed after that.', entry.notBefore);
-    if (extraction !== undefined)
-      return say('It is being read at this moment, and is pushed after that.');
-  }
-  const isInFlight = uplink.isInFlight(entry);
-  const isUnanswered = status === 'pending' && entry.inFlight !== undefined && !isInFlight;
-  const waiting = waitingForPeer(
-    live.parts,
-    status === 'accepted' || isUnanswered ? 'confirm' : 'push',
-  );
-  if (waiting !== undefined) return waiting;
-  if (isInFlight) return say('It is on its way to the peer at this moment.');
-  if (status === 'pending' && !isUnanswered) return say('It is pushed.', entry.notBefore);
-  const { at, lastAnswer } = uplink.nextLookUp(entry) ?? {};
-  if (isUnanswered)
-    return say(
-      'Its push was never answered: it is looked up, and pushed again if it is not there.',
-      at,
-    );
-  const soFar = lastAnswer === undefined ? '' : ` (so far: ${lastAnswer})`;
-  return status === 'accepted' && isAcceptedWithoutPush(entry)
-    ? say(
-        `The peer was sent this before: it is looked up${soFar}, and pushed if it is not there.`,
-        at,
-      )
-    : say(`It is looked up in the peer${soFar}.`, at);
-}
-
-/** Returns the next step of a skipped file, and of the older version that the peer may have. */
-function nextOfSkipped(
-  file: SkippedFile,
-  folder: FolderConfig,
-  state: StateView,
-  isEmbedded: boolean | undefined,
-): string {
-  const { history, sent } = file;
-  const nothing = 'Nothing, until the file or the rule changes.';
-  if (sent === undefined)
-    return history.some(({ status }) => status === 'removing')
-      ? `${nothing} The older version was removed from the peer.`
-      : nothing;
-  if (state.entries.ownerOf(sent.url, file) !== undefined) return nothing;
-  const searchable = 'The version that the peer was sent before is still searchable';
-  const forget = `\`peersync forget ${shellWord(folder.name)} --remove\``;
-  if (isExcluded(file)) return `${nothing} ${searchable}; ${forget} removes such documents.`;
-  const kept = keptBecause(folder, isEmbedded);
-  if (kept !== undefined)
-    return `${nothing} ${searchable}, and stays, ${kept}; ${forget} removes such documents.`;
-  if (!isToBeRemoved(file, folder, isEmbedded))
-    return `${nothing} ${searchable}, and stays, for the folder had another URL then; ${forget} removes such documents.`;
-  return isHeld(file, folder, state)
-    ? `${searchable}. Very many files were removed or emptied at once: its document waits for \`peersync approve-deletes ${shellWord(folder.name)}\`.`
-    : `${searchable}. A full scan of the folder is to show that the file is still like this; then the document is removed from the peer.`;
-}
-
-/** Returns whether its document waits for the approval of a person. */
-function isHeld({ since }: Entry, { name }: FolderConfig, state: StateView): boolean {
-  return since < (unapprovedMassDeletion(state, name)?.before ?? 0);
-}
-
-/**
- * Why documents of removed files stay in the peer, as the rest of a sentence; undefined where they
- * are removed.
- */
-function keptBecause(folder: FolderConfig, isEmbedded: boolean | undefined): string | undefined {
-  if (removesDocuments(folder, isEmbedded)) return undefined;
-  if (folder.onDelete === 'keep') return 'as `onDelete` of the folder has it';
-  return isEmbedded === false
-    ? 'for the folder has no `onDelete`, and this is not the embedded peer'
-    : 'as long as the peer has not answered whether it is the embedded one, for the folder has no `onDelete`';
-}
-
-function nextOfGone(
-  item: GoneItem,
-  folder: FolderConfig,
-  state: StateView,
-  isEmbedded: boolean | undefined,
-): string {
-  if (item.sent === undefined) return 'Nothing.';
-  const keeps = 'Nothing: the peer keeps the document,';
-  const kept = keptBecause(folder, isEmbedded);
-  if (kept !== undefined) return `${keeps} ${kept}.`;
-  if (!isToBeRemoved(item, folder, isEmbedded))
-    return `${keeps} for the folder had another URL then; \`peersync forget ${shellWord(folder.name)} --remove\` removes it.`;
-  if (state.entries.ownerOf(item.sent.url, item) !== undefined)
-    return `${keeps} for it is that of another file now.`;
-  return isHeld(item, folder, state)
-    ? `Very many files were removed or emptied at once: its document waits for \`peersync approve-deletes ${shellWord(folder.name)}\`.`
-    : 'A full scan of the folder is to show that the file is still not there; then the document is removed from the peer.';
-}
-
-/** Returns the reason why requests of this lane cannot reach the peer, if there is one. */
-function waitingForPeer(
-  { client, queue }: Live['parts'],
-  lane: 'push' | 'confirm' | 'removal',
-): Next | undefined {
-  const { circuit, paused, retryAfterUntil } = queue.status();
-  if (paused !== undefined)
-    return say('It waits, for peersync is paused: `peersync resume` lets it go on.', paused.until);
-  const { reason, held, nextProbeAt } = circuit;
-  // Nothing is sent before the dialect is known, so a failure of its detection stops every lane.
-  if (reason !== undefined && (held.includes(lane) || client.dialect === undefined)) {
-    const next = `It waits for the peer, which ${PEER_FAILURE_WORDS[reason.kind]}: ${sentence(reason.message)}`;
-    return say(nextProbeAt === undefined ? `${next} It is tried again now.` : next, nextProbeAt);
-  }
-  if (retryAfterUntil === undefined) return undefined;
-  return say('It waits, for the peer asked to be left alone for a while.', retryAfterUntil);
+/** Describes how the text of a document was found, in sentences. */
+function extractionText(extracted: ExtractedBy): string {
+  const { confidence, leftOut, ms, ocrPages = 0, pages, reader, unreadPages, words } = extracted;
+  const read = pages === undefined ? 'Reading it' : `Reading ${counted(pages, 'page')}`;
+  const certainty = confidence === undefined ? '' : `, with a mean confidence of ${confidence} %`;
+  const sentences = [
+    `Its text travels: the ${reader} reader found ${counted(words, 'word')}.`,
+    ms !== undefined && `${read} took ${durationText(ms)}.`,
+    ocrPages > 0 && `OCR read ${counted(ocrPages, 'page')}${certainty}.`,
+    unreadPages && `Pages that could not be read: ${unreadPages}.`,
+    leftOut && sentence(leftOut),
+  ];
+  return sentences.filter(Boolean).join(' ');
 }
 
 async function lookAt(path: string, followSymlinks: boolean): Promise<OnDisk> {

@@ -1,4 +1,4 @@
-import type { Encoding, FileStat } from '../lib/file.js';
+import type { Encoding, ExtractedBy, FileStat } from '../lib/file.js';
 import { escapeInvisible } from '../lib/text.js';
 
 /** The content of a file when it was read. */
@@ -60,8 +60,8 @@ export interface Sent {
    * the peer shows how many words it indexed.
    */
   readonly words?: number;
-  /** The reader that extracted the text of a document, and the number of words it found. */
-  readonly extracted?: { readonly reader: string; readonly words: number };
+  /** Set if the text of a document was sent. */
+  readonly extracted?: ExtractedBy;
   /**
    * A later push or removal was never answered, or its effect was not shown. The peer may have this
    * version, an earlier one, or none.

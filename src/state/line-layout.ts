@@ -1,4 +1,4 @@
-import type { FileStat } from '../lib/file.js';
+import type { ExtractedBy, FileStat } from '../lib/file.js';
 import type { Evidence, Failure, Sent } from './entry.js';
 import { BEGINNINGS } from './history.js';
 
@@ -44,6 +44,16 @@ export type SentRow = readonly [
   reader?: string | null,
   found?: number | null,
   isUncertain?: 1 | null,
+  extraction?: ExtractionRow | null,
+];
+/** How a text was extracted, besides the reader and the number of words. */
+export type ExtractionRow = readonly [
+  ms?: number | null,
+  pages?: number | null,
+  ocrPages?: number | null,
+  confidence?: number | null,
+  unreadPages?: string | null,
+  leftOut?: string | null,
 ];
 /** A number in `shown` is a date, relative to `since`. */
 export type EvidenceRow = readonly [kind: number, at: number, shown?: string | number | null];
@@ -93,6 +103,33 @@ export function failureRow({ code, message, hint }: Failure): FailureRow {
 
 export function failureOf([code, message, hint]: FailureRow): Failure {
   return { code, message, hint };
+}
+
+export function extractionRow(extracted: ExtractedBy): readonly unknown[] | undefined {
+  const { ms, pages, ocrPages, confidence, unreadPages, leftOut } = extracted;
+  return withoutTrailingUndefined([ms, pages, ocrPages, confidence, unreadPages, leftOut]);
+}
+
+/** Reverses `extractionRow`. */
+export function extractedOf(reader: string, words: number, row: ExtractionRow): ExtractedBy {
+  const [ms, pages, ocrPages, confidence, unreadPages, leftOut] = row;
+  const extracted: { -readonly [Field in keyof ExtractedBy]: ExtractedBy[Field] } = {
+    reader,
+    words,
+  };
+  if (typeof ms === 'number') extracted.ms = ms;
+  if (typeof pages === 'number') extracted.pages = pages;
+  if (typeof ocrPages === 'number') extracted.ocrPages = ocrPages;
+  if (typeof confidence === 'number') extracted.confidence = confidence;
+  if (typeof unreadPages === 'string') extracted.unreadPages = unreadPages;
+  if (typeof leftOut === 'string') extracted.leftOut = leftOut;
+  return extracted;
+}
+
+/** Drops trailing undefined values. JSON turns the others into null. */
+export function withoutTrailingUndefined(row: readonly unknown[]): readonly unknown[] | undefined {
+  const length = 1 + row.findLastIndex((value) => value !== undefined);
+  return length === 0 ? undefined : row.slice(0, length);
 }
 
 /**

@@ -7,6 +7,8 @@ import {
   type EvidenceRow,
   evidenceNote,
   expectedShown,
+  extractedOf,
+  extractionRow,
   failureOf,
   failureRow,
   type HistoryRow,
@@ -21,6 +23,7 @@ import {
   unpackHash,
   type WaitRow,
   wholeSeconds,
+  withoutTrailingUndefined,
 } from './line-layout.js';
 
 /**
@@ -144,12 +147,6 @@ export function encode(entry: Entry, bases: UrlBases): string {
   );
 }
 
-/** Drops trailing undefined values. JSON turns the others into null. */
-function withoutTrailingUndefined(row: readonly unknown[]): readonly unknown[] | undefined {
-  const length = 1 + row.findLastIndex((value) => value !== undefined);
-  return length === 0 ? undefined : row.slice(0, length);
-}
-
 function historyRow(entry: Entry): HistoryRow {
   const { history, status, since } = entry;
   const evidence = entry.status === 'confirmed' ? evidenceNote(entry.evidence) : undefined;
@@ -183,6 +180,7 @@ function sentRow(sent: Sent, { version, since, ...rest }: Entry) {
     extracted?.reader,
     extracted?.words,
     sent.isUncertain && 1,
+    extracted && extractionRow(extracted),
   ]);
 }
 
@@ -357,6 +355,7 @@ function sentOf(row: SentRow, entry: Unfinished): Sent {
     reader,
     found,
     isUncertain,
+    extraction,
   ] = row;
   const sha256 = hash ? unpackHash(hash) : hasContent(version) ? version.sha256 : '';
   const sent: { -readonly [Field in keyof Sent]: Sent[Field] } = {
@@ -371,7 +370,8 @@ function sentOf(row: SentRow, entry: Unfinished): Sent {
   if (lastModified === true) sent.lastModified = wholeSeconds(version);
   else if (typeof lastModified === 'number') sent.lastModified = lastModified;
   if (typeof words === 'number') sent.words = words;
-  if (typeof reader === 'string') sent.extracted = { reader, words: found ?? 0 };
+  if (typeof reader === 'string')
+    sent.extracted = extractedOf(reader, found ?? 0, extraction ?? []);
   if (isUncertain) sent.isUncertain = true;
   return sent;
 }

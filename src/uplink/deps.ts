@@ -1,5 +1,6 @@
 import type { Config } from '../config/config.js';
 import type { ExtractCache } from '../content/extracts.js';
+import type { Programs } from '../content/helpers/programs.js';
 import type { Clock } from '../lib/clock.js';
 import { PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
@@ -36,7 +37,9 @@ export interface DialectSource {
 export type FolderState = 'there' | 'missing';
 
 /** The part of the configuration that the uplink reads. The queue enforces the rates. */
-export type UplinkSettings = LookUpSettings & Pick<Config, 'documents'>;
+export type UplinkSettings = LookUpSettings & {
+  readonly documents: Pick<Config['documents'], 'cacheSize' | 'concurrency'>;
+};
 
 /** The part that look-ups read. */
 type LookUpSettings = Pick<Config, 'push' | 'confirm'>;
@@ -88,8 +91,10 @@ export interface UplinkDeps extends Deps {
   readonly settings: UplinkSettings;
   readonly folders: Folders;
   readonly readers: Readers;
+  /** The programs that read documents. `current` is another object after each change. */
+  readonly programs: { readonly current: Programs };
   /** The texts of documents that were read. */
-  readonly extracts: Pick<ExtractCache, 'find' | 'store'>;
+  readonly extracts: Pick<ExtractCache, 'find' | 'store' | 'storeRefusal'>;
   /**
    * Maximum number of due pending items in memory, and of later ones; twice as many accepted items.
    * @default 10,000

@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import type { PageProgress } from '../content/readers/document-reader.js';
+import { extractedBy } from '../lib/extracted-by.js';
 import type { Frame } from '../lib/pipe-messages.js';
 import type { DocumentOrder, Extracted } from './documents.js';
 
@@ -16,6 +18,10 @@ export interface DocumentRequest {
   /** The answer repeats it. */
   readonly id: number;
   readonly order: DocumentOrder;
+  /** Existing directory for private files of the process. */
+  readonly directory: string;
+  /** Directory of the pages that were read by OCR; see `PageStore`. */
+  readonly pages: string;
   /** Maximum size of the page, in bytes. */
   readonly mostBytes: number;
   /** Maximum processor time for the document, and for each page of a PDF, in ms. */
@@ -33,16 +39,23 @@ const ANSWER = z.object({
       kind: z.literal('extracted'),
       words: count,
       /** Set if the text was wanted. */
-      extracted: z.object({ reader: short, words: count }).optional(),
+      extracted: extractedBy.optional(),
     }),
     z.object({ kind: z.literal('wordless'), reader: short }),
     z.object({
       kind: z.literal('refused'),
       failure: z.object({
-        code: z.enum(['DOCUMENT_ENCRYPTED', 'DOCUMENT_BROKEN', 'DOCUMENT_TOO_LARGE']),
+        code: z.enum([
+          'DOCUMENT_ENCRYPTED',
+          'DOCUMENT_BROKEN',
+          'DOCUMENT_TOO_LARGE',
+          'NO_OCR',
+          'NO_HELPER',
+        ]),
         message: short,
         hint: short,
       }),
+      isMomentary: z.boolean().optional(),
     }),
     z.object({ kind: z.literal('stale') }),
     z.object({ kind: z.literal('unreadable'), code: short }),
@@ -50,6 +63,15 @@ const ANSWER = z.object({
   /** Whether the process accepts no further order. */
   isLast: z.boolean(),
 });
+
+/** How far a document is read, sent before the answer. */
+const PROGRESS = z.object({ id: count, progress: z.object({ page: count, pages: count }) });
+
+/** Returns the progress that a message reports; undefined if it is an answer. */
+export function progressOf({ header }: Frame, { id }: DocumentRequest): PageProgress | undefined {
+  const { data } = PROGRESS.safeParse(header);
+  return data?.id === id ? data.progress : undefined;
+}
 
 /** A validated answer. */
 export interface DocumentAnswer {
@@ -71,7 +93,8 @@ export function answerOf({ body, header }: Frame, { id, order }: DocumentRequest
   const { isLast, result } = answer;
   if (result.kind !== 'extracted') return { result, isLast };
   const { extracted, kind, words } = result;
-  if ((extracted !== undefined) !== (order.wanted === 'text'))
+  const isText = extracted !== undefined;
+  if (isText ? order.wanted === 'words' : order.wanted === 'text')
     throw new Error('it answered with something else than was wanted');
   const page = extracted && { page: { bytes: body, extracted } };
   return { result: { kind, words, ...page }, isLast };

@@ -1,7 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdirSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { availableParallelism, totalmem } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import PQueue from 'p-queue';
+import type { PageProgress } from '../content/readers/document-reader.js';
 import type { Clock, Timer } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
@@ -13,6 +17,7 @@ import {
   type DocumentRequest,
   LIMIT_SIGNALS,
   MAX_PROCESS_BYTES,
+  progressOf,
 } from './document-answer.js';
 import { unreadableDocument } from './document-text.js';
 import { type DocumentOrder, type Extracted, STALE } from './documents.js';
@@ -20,10 +25,12 @@ import { type DocumentOrder, type Extracted, STALE } from './documents.js';
 /** Maximum processor time for one document, and for each page of a PDF, in ms. */
 const MAX_CPU_MS = 60_000;
 /**
- * Maximum time for one document, in ms: on a busy machine, it takes much longer than its processor
- * time.
+ * Maximum time for one document, or for each page of a document that has pages, in ms: on a busy
+ * machine, it takes much longer than its processor time.
  */
-const MAX_READING_MS = 10 * 60_000;
+const MAX_SILENCE_MS = 10 * 60_000;
+/** Maximum time for one document, in ms. It ends a process that reports pages without end. */
+const MAX_READING_MS = 24 * 60 * 60_000;
 /** Maximum time until a process is ready, in ms. */
 const START_MS = 30_000;
 /**
@@ -80,6 +87,9 @@ export type ReadersFailure = Failure & {
  * Reads documents, each in a process that reads no other one meanwhile. As many processes run as
  * documents are read at the same time: the caller decides how many those are.
  *
+ * A process may start programs, which belong to its process group. The group is killed when the
+ * process has ended, so that nothing of it goes on.
+ *
  * A hostile document can end only the process that reads it. The document is refused, and the next
  * one is read by another process. A failure is blamed on the document only if its process had read
  * nothing before; otherwise the document is read again by a new process. If the system killed the
@@ -97,15 +107,31 @@ export class DocumentProcesses {
   /** The reason why no process starts; undefined if one does. */
   failure: ReadersFailure | undefined;
 
-  /** @param program the program of each process; see `document-process.ts` */
+  /** Number of processes that were started. */
+  #started = 0;
+
+  /**
+   * @param program the program of each process; see `document-process.ts`
+   * @param directory a directory for the private files of the processes. It is made when needed.
+   * @param pages the directory of the pages that were read by OCR; see `PageStore`
+   */
   constructor(
     private readonly program: URL,
+    private readonly directory: string,
+    private readonly pages: string,
     private readonly clock: Clock,
     private readonly log: Logger,
   ) {}
 
-  /** Reads one document. Never rejects. After `close`, every document is reported as stale. */
-  async read(order: DocumentOrder): Promise<Extracted> {
+  /**
+   * Reads one document. Never rejects. After `close`, every document is reported as stale.
+   *
+   * @param onProgress called while a document with pages is read, at most a few times a second
+   */
+  async read(
+    order: DocumentOrder,
+    onProgress: (progress: PageProgress) => void = () => {},
+  ): Promise<Extracted> {
     let kills = 0;
     let used = this.#idle.pop();
     for (;;) {
@@ -114,7 +140,7 @@ export class DocumentProcesses {
       used = undefined;
       const isFresh = reader.answers === 0;
       try {
-        return await this.#readWith(reader, order);
+        return await this.#readWith(reader, order, onProgress);
       } catch (error) {
         await reader.kill();
         if (this.#closing.signal.aborted) return STALE;
@@ -122,7 +148,8 @@ export class DocumentProcesses {
         if (!isFresh) continue;
         const isKilled = error instanceof ProcessEnded && error.signal === 'SIGKILL';
         if (isKilled) kills += 1;
-        if (!isKilled || kills === MAX_KILLS) return { kind: 'refused', failure: troubleOf(error) };
+        if (!isKilled || kills === MAX_KILLS)
+          return { kind: 'refused', failure: troubleOf(error), isMomentary: true };
       }
     }
   }
@@ -144,7 +171,7 @@ export class DocumentProcesses {
       let reader: ReaderProcess | undefined;
       try {
         // Throws if the system has no memory for another process.
-        reader = new ReaderProcess(this.program);
+        reader = new ReaderProcess(this.program, this.#newDirectory(), this.pages);
         await this.#ready(reader);
         if (this.failure !== undefined)
           this.log.info({ event: 'documents-readable' }, 'Documents are read again.');
@@ -159,6 +186,19 @@ export class DocumentProcesses {
     }
   }
 
+  /** Removes private files of an earlier daemon. Must be called before the first document. */
+  async removeLeftovers(): Promise<void> {
+    await rm(this.directory, { recursive: true, force: true });
+  }
+
+  /** Makes a directory for the private files of a process. */
+  #newDirectory(): string {
+    this.#started += 1;
+    const directory = join(this.directory, `${this.#started}`);
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    return directory;
+  }
+
   /**
    * Waits until a process is ready.
    * @throws Error if it is not ready in time
@@ -167,6 +207,7 @@ export class DocumentProcesses {
     this.#readers.add(reader);
     void reader.ended.then(() => {
       this.#readers.delete(reader);
+      void rm(reader.directory, { recursive: true, force: true }).catch(() => {});
       const at = this.#idle.indexOf(reader);
       if (at !== -1) this.#idle.splice(at, 1);
     });
@@ -196,20 +237,33 @@ export class DocumentProcesses {
   }
 
   /** @throws Error if the process failed, perhaps because of an earlier document */
-  async #readWith(reader: ReaderProcess, order: DocumentOrder): Promise<Extracted> {
+  async #readWith(
+    reader: ReaderProcess,
+    order: DocumentOrder,
+    onProgress: (progress: PageProgress) => void,
+  ): Promise<Extracted> {
     reader.idle?.cancel();
-    const limit = this.clock.after(
-      MAX_READING_MS,
-      () => void reader.kill(new TooSlow('it takes too long')),
-    );
+    // A page that is read by OCR is drawn first, and may be read once more.
+    const { commandTimeoutMs = 0 } = order.programs ?? {};
+    const maxSilenceMs = Math.max(MAX_SILENCE_MS, 2 * commandTimeoutMs);
+    const limitTo = (ms: number) =>
+      this.clock.after(ms, () => void reader.kill(new TooSlow('it takes too long')));
+    const whole = limitTo(MAX_READING_MS);
+    let silence = limitTo(maxSilenceMs);
     try {
-      const { isLast, result } = await reader.ask(order);
+      const { isLast, result } = await reader.ask(order, (progress) => {
+        silence.cancel();
+        silence = limitTo(maxSilenceMs);
+        onProgress(progress);
+      });
       // It ends before its successor starts: the two together would take more memory.
       if (isLast) await reader.kill();
       else this.#rest(reader);
-      return result;
+      // A stop of the service ends the programs of a document, too, and that is not its fault.
+      return this.#closing.signal.aborted ? STALE : result;
     } finally {
-      limit.cancel();
+      whole.cancel();
+      silence.cancel();
     }
   }
 
@@ -237,7 +291,7 @@ function troubleOf(error: unknown): Failure {
   const tooLarge = (why: string) => unreadableDocument('DOCUMENT_TOO_LARGE', why);
   const { signal = null } = error instanceof ProcessEnded ? error : {};
   if (error instanceof TooSlow)
-    return tooLarge(`it takes longer than ${MAX_READING_MS / 60_000} min`);
+    return tooLarge(`it, or one page of it, takes longer than ${MAX_SILENCE_MS / 60_000} min`);
   if (signal === LIMIT_SIGNALS.cpu)
     return tooLarge(
       `it, or one page of it, takes longer than ${MAX_CPU_MS / 1000} s of processor time`,
@@ -280,19 +334,32 @@ class ReaderProcess {
   readonly #process: ChildProcess;
   readonly #frames = new FrameReader(MAX_ANSWER_BYTES);
   #waiting:
-    | { readonly resolve: (answer: Frame) => void; readonly reject: (error: Error) => void }
+    | { readonly resolve: (message: Frame) => void; readonly reject: (error: Error) => void }
     | undefined;
+  /** Messages that were not asked for yet: pages of a document are reported one after another. */
+  readonly #received: Frame[] = [];
+  /** Whether an order is being answered, or the process is starting. */
+  #isExpected = true;
   #end: Error | undefined;
   #isReady = false;
 
-  constructor(program: URL) {
+  constructor(
+    program: URL,
+    readonly directory: string,
+    private readonly pages: string,
+  ) {
+    const { LANG, PATH, TZ } = process.env;
     this.#process = spawn(process.execPath, [...FLAGS, fileURLToPath(program), `${process.pid}`], {
       // The daemon's environment may hold passwords, and options for the daemon alone.
       env: {
         MALLOC_ARENA_MAX: '2',
-        ...(process.env.TZ === undefined ? {} : { TZ: process.env.TZ }),
+        ...(LANG !== undefined && { LANG }),
+        ...(PATH !== undefined && { PATH }),
+        ...(TZ !== undefined && { TZ }),
       },
       stdio: ['pipe', 'pipe', 'pipe'],
+      // The process leads a group of its own.
+      detached: true,
     });
     const { stderr, stdin, stdout } = this.#process;
     // A broken pipe adds nothing to the end of the process.
@@ -305,6 +372,7 @@ class ReaderProcess {
     this.ended = new Promise((resolve) => {
       const end = (error: Error) => {
         this.idle?.cancel();
+        this.#killGroup();
         this.#fail(error);
         // Another program may hold these pipes open.
         stdout?.destroy();
@@ -325,6 +393,8 @@ class ReaderProcess {
    * @throws Error if the process ends, or writes an invalid message
    */
   async next(): Promise<Frame> {
+    const received = this.#received.shift();
+    if (received !== undefined) return received;
     return await new Promise((resolve, reject) => {
       if (this.#end !== undefined) reject(this.#end);
       else this.#waiting = { resolve, reject };
@@ -335,17 +405,32 @@ class ReaderProcess {
    * Sends an order and returns its answer.
    * @throws Error as `next` does, or if the answer is invalid or belongs to another order
    */
-  async ask(order: DocumentOrder): Promise<DocumentAnswer> {
+  async ask(
+    order: DocumentOrder,
+    onProgress: (progress: PageProgress) => void,
+  ): Promise<DocumentAnswer> {
     const request: DocumentRequest = {
       id: this.answers,
       order,
+      directory: this.directory,
+      pages: this.pages,
       mostBytes: MAX_ANSWER_BYTES,
       mostCpuMs: MAX_CPU_MS,
     };
+    if (this.#received.length > 0) throw new Error('it answered without an order');
+    this.#isExpected = true;
     this.#process.stdin?.write(`${lineOf(request)}\n`);
-    const answer = answerOf(await this.next(), request);
-    this.answers += 1;
-    return answer;
+    for (;;) {
+      const message = await this.next();
+      const progress = progressOf(message, request);
+      if (progress === undefined) {
+        const answer = answerOf(message, request);
+        this.#isExpected = false;
+        this.answers += 1;
+        return answer;
+      }
+      onProgress(progress);
+    }
   }
 
   /**
@@ -354,16 +439,28 @@ class ReaderProcess {
    */
   async kill(why?: Error): Promise<void> {
     if (why !== undefined) this.#fail(why);
-    this.#process.kill('SIGKILL');
+    this.#killGroup();
     await this.ended;
+  }
+
+  /** Kills the process, and the programs that it started. */
+  #killGroup(): void {
+    const { pid } = this.#process;
+    if (pid === undefined) return;
+    try {
+      process.kill(-pid, 'SIGKILL');
+    } catch {
+      // The group has ended.
+    }
   }
 
   #take(bytes: Buffer): void {
     try {
-      for (const answer of this.#frames.take(bytes)) {
-        if (this.#waiting === undefined) throw new Error('it answered without an order');
+      for (const message of this.#frames.take(bytes)) {
+        if (!this.#isExpected) throw new Error('it answered without an order');
         this.#isReady = true;
-        this.#waiting.resolve(answer);
+        if (this.#waiting === undefined) this.#received.push(message);
+        else this.#waiting.resolve(message);
         this.#waiting = undefined;
       }
     } catch (error) {

@@ -2,8 +2,17 @@ import { hash } from 'node:crypto';
 import { basename } from 'node:path';
 import { fromLatin1 } from '../content/encoding.js';
 import { readWhole } from '../content/file-reader.js';
-import { DocumentError, type Extract } from '../content/readers/document-reader.js';
+import { ShortageError, type Tools } from '../content/helpers/tools.js';
+import {
+  DocumentError,
+  type Extract,
+  MomentaryError,
+  type ReadContext,
+  wholeText,
+} from '../content/readers/document-reader.js';
 import { PlainWords } from '../content/words.js';
+import { systemClock } from '../lib/clock.js';
+import { bounded } from '../lib/extracted-by.js';
 import { escapeText } from '../lib/markup.js';
 import { withoutSequences } from '../lib/rewriting.js';
 import type { ContentRules } from '../peer/dialects/dialect.js';
@@ -26,30 +35,58 @@ const COUNTED_CHARACTERS = 4_000;
  * again before it returns, because documents share a buffer.
  *
  * @param onPage called after each page of a document that has pages
+ * @param tools the programs that may be used; none by default
  */
-export async function extractDocument(order: DocumentOrder, onPage = () => {}): Promise<Extracted> {
+export async function extractDocument(
+  order: DocumentOrder,
+  onPage: ReadContext['onPage'] = () => {},
+  tools?: Tools,
+): Promise<Extracted> {
   const { file, linksWithin, rules, version, wanted } = order;
+  const beganAt = systemClock.now();
   const bytes = readWhole({ file, stat: version, linksWithin });
   if (!Buffer.isBuffer(bytes)) return refused(bytes);
   if (hash('sha256', bytes, 'hex') !== version.sha256) return STALE;
   try {
     const { readDocument } = await import('../content/readers/registry.js');
-    const enough = wanted === 'words' ? COUNTED_CHARACTERS : undefined;
-    const read = await readDocument(bytes, basename(file), 0, enough, onPage);
+    const read = await readDocument(bytes, basename(file), {
+      enoughCharacters: wanted === 'words' ? COUNTED_CHARACTERS : Number.POSITIVE_INFINITY,
+      onPage,
+      tools,
+    });
     // An earlier version of this program took it for a document.
     if (read === undefined)
       throw new DocumentError('DOCUMENT_BROKEN', { why: 'it is of no kind that is read here' });
+    const isScanned = (read.found?.ocrPages ?? 0) > 0;
+    const isText = wanted === 'text' || (wanted === 'textIfScanned' && isScanned);
+    // A peer that gets the document itself finds nothing that is attached to it.
+    const text = isText ? wholeText(read) : read.text;
     const counter = new PlainWords();
-    counter.write(Buffer.from(read.text));
+    counter.write(Buffer.from(text));
     const words = counter.end() ?? 0;
-    if (wanted === 'words') return { kind: 'extracted', words };
+    if (!isText) return { kind: 'extracted', words };
     let found = 0;
-    for (const _ of read.text.matchAll(WORD)) found += 1;
+    for (const _ of text.matchAll(WORD)) found += 1;
     if (found === 0) return { kind: 'wordless', reader: read.reader };
-    const extracted = { reader: read.reader, words: found };
-    return { kind: 'extracted', words, page: { bytes: pageOf(read, rules), extracted } };
+    const extracted = {
+      ...bounded(read.found),
+      reader: read.reader,
+      words: found,
+      ms: Math.round(systemClock.now() - beganAt),
+    };
+    return {
+      kind: 'extracted',
+      words,
+      page: { bytes: pageOf({ ...read, text }, rules), extracted },
+    };
   } catch (error) {
-    if (error instanceof DocumentError) return { kind: 'refused', failure: failureOf(error) };
+    if (error instanceof ShortageError) return STALE;
+    if (error instanceof DocumentError)
+      return {
+        kind: 'refused',
+        failure: failureOf(error),
+        ...(error instanceof MomentaryError && { isMomentary: true }),
+      };
     throw error;
   }
 }
@@ -95,7 +132,10 @@ function withoutMarkup(text: string): string {
 }
 
 /** Returns the failure of an item. @param why the reason, without a full stop */
-export function unreadableDocument(code: DocumentError['code'], why: string): Failure {
+export function unreadableDocument(
+  code: 'DOCUMENT_BROKEN' | 'DOCUMENT_TOO_LARGE',
+  why: string,
+): Failure {
   return failureOf(new DocumentError(code, { why }));
 }
 

@@ -9,9 +9,12 @@ import {
   readWhole,
   refusalFor,
 } from '../content/file-reader.js';
+import { configuredCommand, helperExtension, type Programs } from '../content/helpers/programs.js';
+import { NOT_TEXT } from '../content/helpers/readable.js';
+import type { PageProgress } from '../content/readers/document-reader.js';
 import { documentKind, HEAD_BYTES } from '../content/signatures.js';
 import { NO_WORDS } from '../content/words.js';
-import type { Encoding, FileStat } from '../lib/file.js';
+import type { DocumentKind, Encoding, FileStat } from '../lib/file.js';
 import type { Rewriting } from '../lib/rewriting.js';
 import type { ContentRules } from '../peer/dialects/dialect.js';
 import { type EncodedText, encode, type Text, type TextSource } from '../peer/form.js';
@@ -22,8 +25,15 @@ import { HTML, rewritten, type UploadPlan, uploadPlanOf } from './upload-plan.js
 export type Unsendable =
   /** A text without a word, or a document in which its reader found none. */
   | { readonly kind: 'wordless'; readonly reader?: string }
-  /** A document that cannot be read. */
-  | { readonly kind: 'refused'; readonly failure: Failure }
+  /**
+   * A document that cannot be read. `isMomentary`: another reading may end otherwise, because this
+   * one failed for lack of time or memory.
+   */
+  | {
+      readonly kind: 'refused';
+      readonly failure: Failure;
+      readonly isMomentary?: boolean | undefined;
+    }
   /** The file is not in the expected version any more: it has to be looked at again. */
   | { readonly kind: 'stale' }
   /**
@@ -46,9 +56,7 @@ export type Packed =
       readonly type: string;
       /** Number of words, counted up to 100; undefined if they cannot be counted here. */
       readonly words: number | undefined;
-      /**
-       * The reader that extracted the text, and the number of words it found; only for a document.
-       */
+      /** Only for a document whose text is sent. */
       readonly extracted?: StoredPage['extracted'];
     }
   /** A document that was not extracted, or whose page is damaged or gone: it is extracted first. */
@@ -79,16 +87,30 @@ export interface PackOrder {
 /** A document to be extracted. */
 export interface DocumentOrder extends Omit<PackFile, 'extract'> {
   readonly rules: ContentRules;
-  /** The text of the document as a page; or only its number of words. */
-  readonly wanted: 'text' | 'words';
+  /**
+   * The text of the document as a page, or only its number of words. `textIfScanned`: its text if a
+   * page of it was read by OCR, and its number of words otherwise.
+   */
+  readonly wanted: 'text' | 'words' | 'textIfScanned';
+  readonly programs: Programs;
 }
+
+/** The form in which a document is sent. `file`: as it is, and it is not read before. */
+export type DocumentForm = DocumentOrder['wanted'] | 'file';
 
 /** The functions that read files. */
 export interface Packers {
   /** Reads and encodes small files, all in one call. */
   readonly pack: (order: PackOrder) => Promise<readonly Packed[]>;
-  /** Reads a document in a process of its own. */
-  readonly extractDocument: (order: DocumentOrder) => Promise<Extracted>;
+  /**
+   * Reads a document in a process of its own.
+   *
+   * @param onProgress called at most a few times a second while a document with pages is read
+   */
+  readonly extractDocument: (
+    order: DocumentOrder,
+    onProgress?: (progress: PageProgress) => void,
+  ) => Promise<Extracted>;
 }
 
 /** Files up to this many bytes are read whole; larger ones are streamed. */
@@ -124,20 +146,33 @@ export async function packAll(
 }
 
 /**
- * Whether the text of a document is sent instead of the document: if the folder asks for it, the
- * peer accepts only text, or the peer reads this kind badly.
+ * Returns the form in which a document is sent. Its text is sent if the folder asks for it, the
+ * peer accepts only text, or the peer reads this kind badly. Scans are sent as text if OCR is
+ * installed. A peer that accepts files gets those that nothing here reads as they are.
  *
- * @param isExtracted whether the folder asks for it
+ * @param asksForText whether the folder asks for the text
  * @throws errors that `refusalFor` explains
  */
-export async function isSentAsText(
+export async function formOf(
   { file, linksWithin, version }: PackFile,
-  isExtracted: boolean,
+  asksForText: boolean,
   { convertHere: badlyRead, takesBinary }: ContentRules,
-): Promise<boolean> {
-  if (isExtracted || !takesBinary) return true;
-  const kind = documentKind(basename(file), await headOf({ file, stat: version, linksWithin }));
-  return kind !== undefined && badlyRead.includes(kind);
+  programs: Programs,
+): Promise<{ readonly form: DocumentForm; readonly kind?: DocumentKind | undefined }> {
+  if (asksForText || !takesBinary) return { form: 'text' };
+  const name = basename(file);
+  if (configuredCommand(name, programs) !== undefined) return { form: 'text' };
+  const head = await headOf({ file, stat: version, linksWithin });
+  const kind = documentKind(name, head);
+  const { ocr } = programs;
+  let form: DocumentForm = 'words';
+  if (kind === 'helper') {
+    const command = programs.commands[helperExtension(name, head)];
+    form = command?.program === undefined ? 'file' : 'text';
+  } else if (kind !== undefined && badlyRead.includes(kind)) form = 'text';
+  else if (kind === 'picture') form = ocr === undefined ? 'file' : 'textIfScanned';
+  else if (kind === 'pdf' && ocr?.pdftoppm !== undefined) form = 'textIfScanned';
+  return { form, kind };
 }
 
 /** The bytes that are sent for a file, and how. */
@@ -301,7 +336,7 @@ export function cannotTravel(
     };
   if (encoding !== 'binary' || rules === undefined || rules.takesBinary) return undefined;
   return {
-    code: 'NOT_TEXT',
+    code: NOT_TEXT,
     message: `The file is ${typeName}. Nothing here reads text from it, and this peer takes only text.`,
     hint: 'Convert it to text or PDF, or leave it; files of this kind are skipped.',
   };
@@ -314,7 +349,7 @@ export function withoutWords(reader?: string): Failure {
     message:
       reader === undefined
         ? 'There is no word in the file, so that no search could find it.'
-        : 'There is no text in the file (a scanned document?), so that no search could find it.',
+        : 'There is no text in the file, so that no search could find it.',
     hint: 'It is taken as soon as there is text in it.',
   };
 }

@@ -1,11 +1,15 @@
 import type { StoredExtract } from '../content/extracts.js';
+import { AWAITS_PROGRAM } from '../content/helpers/readable.js';
+import type { PageProgress } from '../content/readers/document-reader.js';
 import { HealthCheck } from '../lib/health.js';
+import { Rate } from '../lib/rate.js';
 import type { ContentRules } from '../peer/dialects/dialect.js';
 import type { ItemKey } from '../state/entries.js';
 import { itemName, type PendingItem } from '../state/entry.js';
 import { AWAITS_SCAN_DELAY_MS, type Backlog } from './backlog.js';
 import { Background, itemKeyText, LONGEST_WAIT_MS, stillPending, type UplinkDeps } from './deps.js';
 import { type ReadersFailure, usualConcurrency } from './document-processes.js';
+import { STALE } from './documents.js';
 import { Extractor, type Found } from './extractor.js';
 import type { Unsendables } from './unsendable.js';
 
@@ -21,6 +25,9 @@ const MAX_READY = 10_000;
  * they could push each other out of the cache before they are pushed.
  */
 const READY_SHARE = 0.5;
+/** The period over which the speed of reading is measured, in ms. A document may take minutes. */
+const SPEED_WINDOW_MS = 5 * 60_000;
+const SECONDS_A_MINUTE = 60;
 
 /** A document that is extracted and waits to be pushed. */
 interface Ready {
@@ -28,17 +35,28 @@ interface Ready {
   readonly sha256: string;
   /** The rules and the choice of the folder by which it was read. */
   readonly rules: ContentRules;
-  readonly isExtracted: boolean;
+  readonly asksForText: boolean;
   /** Its key in the cache; undefined if it is not there. */
   readonly key?: string | undefined;
   readonly extract: StoredExtract;
 }
 
+/** How far a document is read. The page is known if it has pages, after the first one. */
+export interface ReadingProgress extends Partial<PageProgress> {
+  /** In ms since the epoch. */
+  readonly since: number;
+}
+
 /** A document that is being read. */
 interface Reading {
   readonly item: PendingItem;
-  /** In ms since the epoch. */
-  readonly since: number;
+  progress: ReadingProgress;
+}
+
+/** The numbers of documents and pages that are read in a minute. */
+export interface ReadingSpeed {
+  readonly documents: number;
+  readonly pages: number;
 }
 
 export interface ExtractionStatus {
@@ -46,8 +64,10 @@ export interface ExtractionStatus {
   readonly waiting: number;
   /** Documents that are being read. */
   readonly reading: number;
-  /** `FOLDER/path` of the document that is read for longest. `since` is in ms since the epoch. */
-  readonly longest?: { readonly file: string; readonly since: number };
+  /** The document that is read for longest: `FOLDER/path`, and how far it is read. */
+  readonly longest?: ReadingProgress & { readonly file: string };
+  /** The average of the last minutes; undefined while none is read, or too little is known. */
+  readonly perMinute?: ReadingSpeed;
 }
 
 /**
@@ -77,6 +97,8 @@ export class Extraction {
   readonly #usualConcurrency = usualConcurrency();
   /** Bytes of the pages that are ready. */
   #readyBytes = 0;
+  readonly #documentRate = new Rate(SPEED_WINDOW_MS);
+  readonly #pageRate = new Rate(SPEED_WINDOW_MS);
   readonly health = new HealthCheck('documents', 'documents that wait are not read', {
     busy: () => this.#work.size > 0 || this.#mayRead(),
     waits: () => this.failure !== undefined,
@@ -115,18 +137,27 @@ export class Extraction {
     return this.#deps.readers.failure ?? this.#extractor.failure;
   }
 
+  /** The numbers of documents and pages that were read since the start. */
+  get totals(): Extractor['totals'] {
+    return this.#extractor.totals;
+  }
+
   status(): ExtractionStatus {
     const [longest] = this.#reading.values();
+    const waiting = this.#backlog.sizeOf('document');
+    const reading = this.#reading.size;
+    const perMinute = waiting + reading > 0 ? this.#speed() : undefined;
     return {
-      waiting: this.#backlog.sizeOf('document'),
-      reading: this.#reading.size,
-      ...(longest && { longest: { file: itemName(longest.item), since: longest.since } }),
+      waiting,
+      reading,
+      ...(longest && { longest: { file: itemName(longest.item), ...longest.progress } }),
+      ...(perMinute && { perMinute }),
     };
   }
 
-  /** Returns since when this item is being read, in ms since the epoch; undefined if it is not. */
-  readingSince(place: ItemKey): number | undefined {
-    return this.#reading.get(itemKeyText(place))?.since;
+  /** Returns how far an item is read; undefined if it is not being read. */
+  progressOf(place: ItemKey): ReadingProgress | undefined {
+    return this.#reading.get(itemKeyText(place))?.progress;
   }
 
   /** Whether this version is being read. */
@@ -151,7 +182,7 @@ export class Extraction {
     const isStill =
       ready.sha256 === item.version.sha256 &&
       ready.rules === rules &&
-      ready.isExtracted === this.#deps.folders.extracts(item.folder);
+      ready.asksForText === this.#deps.folders.extracts(item.folder);
     if (isStill) return ready.extract;
     this.forget(item);
     return undefined;
@@ -217,22 +248,32 @@ export class Extraction {
     rules: ContentRules,
     signal: AbortSignal,
   ): Promise<void> {
-    const { clock, folders, state } = this.#deps;
+    const { clock, folders, programs, state } = this.#deps;
     const { folder, path, version } = item;
-    const isExtracted = folders.extracts(folder);
-    const reading = { item, since: clock.now() };
+    const asksForText = folders.extracts(folder);
+    const since = clock.now();
+    const reading: Reading = { item, progress: { since } };
     const name = itemKeyText(item);
     this.#reading.set(name, reading);
+    const onProgress = ({ page, pages }: PageProgress) => {
+      reading.progress = { since, page, pages };
+      this.#noteSpeed();
+      this.health.progress();
+    };
+    const programsBefore = programs.current;
     let found: Found;
     try {
       const linksWithin = folders.linksWithin(folder);
-      const order = { file, linksWithin, version, rules, isExtracted };
-      found = await this.#extractor.extract(order, signal);
+      const order = { file, linksWithin, version, rules, asksForText };
+      found = await this.#extractor.extract(order, signal, onProgress);
     } finally {
       // A newer version may be read meanwhile.
       if (this.#reading.get(name) === reading) this.#reading.delete(name);
+      this.#noteSpeed();
       this.health.progress();
     }
+    // The program may have been found meanwhile, and no scan would look at the file again.
+    if (awaitsProgram(found) && programs.current !== programsBefore) found = STALE;
     const now = state.get(folder, path);
     if (now?.status !== 'pending' || now.version.sha256 !== version.sha256) return;
     if (found.kind === 'ready') {
@@ -242,7 +283,7 @@ export class Extraction {
         place: { folder, path },
         sha256: version.sha256,
         rules,
-        isExtracted,
+        asksForText,
         key,
         extract,
       });
@@ -253,6 +294,28 @@ export class Extraction {
     }
     this.onRead(item);
   }
+
+  #speed(): ReadingSpeed | undefined {
+    const now = this.#deps.clock.now();
+    const { documents, pages } = this.totals;
+    const documentsPerSecond = this.#documentRate.perSecond(now, documents);
+    const pagesPerSecond = this.#pageRate.perSecond(now, pages);
+    if (documentsPerSecond === undefined && pagesPerSecond === undefined) return undefined;
+    // Rounded, so that a status changes only when something else does.
+    const perMinute = (perSecond = 0) => Number((perSecond * SECONDS_A_MINUTE).toPrecision(2));
+    return { documents: perMinute(documentsPerSecond), pages: perMinute(pagesPerSecond) };
+  }
+
+  #noteSpeed(): void {
+    const now = this.#deps.clock.now();
+    this.#documentRate.note(now, this.totals.documents);
+    this.#pageRate.note(now, this.totals.pages);
+  }
+}
+
+/** Whether a document was refused because no program is there that reads it. */
+function awaitsProgram(found: Found): boolean {
+  return found.kind === 'refused' && AWAITS_PROGRAM.has(found.failure.code);
 }
 
 /** Whether a text has to be extracted from the item, or its words counted. */

@@ -1,13 +1,16 @@
 import { basename } from 'node:path';
 import { extractKey, type StoredExtract } from '../content/extracts.js';
 import { refusalFor } from '../content/file-reader.js';
+import type { PageProgress } from '../content/readers/document-reader.js';
+import type { StoredRefusal } from '../content/refusals.js';
 import { messageOf } from '../lib/errors.js';
+import type { DocumentKind } from '../lib/file.js';
 import type { UplinkDeps } from './deps.js';
 import type { ReadersFailure } from './document-processes.js';
 import {
   type DocumentOrder,
   type Extracted,
-  isSentAsText,
+  formOf,
   isTooLarge,
   refused,
   STALE,
@@ -20,10 +23,12 @@ const NOT_STORED_HINT =
   'It is tried again by itself, and text goes on. Free some space there, or make it writable.';
 
 /** A document to be extracted in the form in which it is sent. */
-export interface ExtractOrder extends Omit<DocumentOrder, 'wanted'> {
+export interface ExtractOrder extends Omit<DocumentOrder, 'wanted' | 'programs'> {
   /** Whether the text of a document is sent even if the peer accepts the document itself. */
-  readonly isExtracted: boolean;
+  readonly asksForText: boolean;
 }
+
+type ExtractorDeps = Pick<UplinkDeps, 'clock' | 'extracts' | 'log' | 'programs' | 'readers'>;
 
 /** The result of extracting a document. */
 export type Found =
@@ -35,39 +40,73 @@ export type Found =
     }
   | Unsendable;
 
+/** The file itself is sent, without a count of its words. */
+const AS_IT_IS: Found = { kind: 'ready', extract: { words: undefined } };
+
 /**
  * Extracts one document: decides whether its text or the document itself is sent, and has the text
  * extracted, or its words counted, unless the cache knows them. The same document under several
  * names is read once.
  */
 export class Extractor {
-  readonly #deps: Pick<UplinkDeps, 'clock' | 'extracts' | 'log' | 'readers'>;
+  readonly #deps: ExtractorDeps;
   /** The readings under way, by the key of the cache. */
   readonly #underWay = new Map<string, Promise<unknown>>();
   /** Keys of entries in the cache that turned out to be damaged. */
   readonly #damaged = new Set<string>();
   /** The reason why no text can be stored. */
   failure: ReadersFailure | undefined;
+  /** The numbers of documents and pages that were read since the start. */
+  readonly totals = { documents: 0, pages: 0, ocrPages: 0 };
 
-  constructor(deps: Pick<UplinkDeps, 'clock' | 'extracts' | 'log' | 'readers'>) {
+  constructor(deps: ExtractorDeps) {
     this.#deps = deps;
   }
 
-  async extract(order: ExtractOrder, signal: AbortSignal): Promise<Found> {
-    const { isExtracted, ...file } = order;
+  /** @param onProgress called after each page, if the document has pages and is read now */
+  async extract(
+    order: ExtractOrder,
+    signal: AbortSignal,
+    onProgress: (progress: PageProgress) => void = () => {},
+  ): Promise<Found> {
+    const { asksForText, ...file } = order;
     const { rules, version } = file;
-    let isText: boolean;
+    const programs = this.#deps.programs.current;
+    let sent: Awaited<ReturnType<typeof formOf>>;
     try {
-      isText = await isSentAsText(file, isExtracted, rules);
+      sent = await formOf(file, asksForText, rules, programs);
     } catch (error) {
       return refused(refusalFor(error));
     }
-    if (!isText && isTooLarge(version, rules)) return { kind: 'tooLarge' };
-    const wanted = isText ? 'text' : 'words';
-    const variant = isText && rules.readsTextAsHtml ? 'text without markup' : wanted;
-    const key = extractKey(version.sha256, basename(file.file), variant);
+    const { form, kind } = sent;
+    if ((form === 'words' || form === 'file') && isTooLarge(version, rules))
+      return { kind: 'tooLarge' };
+    if (form === 'file') return AS_IT_IS;
+    const found = await this.#readOnce({ ...file, wanted: form, programs }, signal, onProgress);
+    // The peer may read an old format by itself.
+    const isPeers = kind === 'helper' && found.kind === 'refused';
+    if (form === 'text') return isPeers ? this.#orAsItIs(found, order, kind) : found;
+    if (form === 'words' || kind !== 'pdf' || found.kind !== 'refused')
+      return this.#orAsItIs(found, order, kind);
+    // The pages of a PDF that OCR cannot read may have no word that the peer could find.
+    const words = await this.#readOnce({ ...file, wanted: 'words', programs }, signal, onProgress);
+    const hasWords =
+      words.kind === 'refused' || (words.kind === 'ready' && words.extract.words !== 0);
+    return hasWords ? this.#orAsItIs(words, order, kind) : found;
+  }
+
+  /** Reads a document, unless the same one is being read: its result is in the cache then. */
+  async #readOnce(
+    order: DocumentOrder,
+    signal: AbortSignal,
+    onProgress: (progress: PageProgress) => void,
+  ): Promise<Found> {
+    const { file, programs, rules, version, wanted } = order;
+    const markup = wanted !== 'words' && rules.readsTextAsHtml ? 'without markup' : '';
+    const variant = JSON.stringify([wanted, markup, programs]);
+    const key = extractKey(version.sha256, basename(file), variant);
     while (this.#underWay.has(key)) await this.#underWay.get(key);
-    const reading = this.#read(key, { ...file, wanted }, signal);
+    const reading = this.#read(key, order, signal, onProgress);
     const ended = reading.catch(() => {});
     this.#underWay.set(key, ended);
     try {
@@ -77,22 +116,73 @@ export class Extractor {
     }
   }
 
+  /**
+   * Returns what is sent of a document that a peer takes as a file: its text, if it is a scan, or
+   * else the file. A document without a word is not sent, because nobody would find it. A
+   * photograph is, because some peers show pictures.
+   */
+  #orAsItIs(found: Found, { rules, version }: ExtractOrder, kind: DocumentKind | undefined): Found {
+    if (found.kind === 'ready' && found.extract.page !== undefined) return found;
+    const isWordless =
+      found.kind === 'ready' ? found.extract.words === 0 : found.kind === 'wordless';
+    if (isWordless && kind !== 'picture') return { kind: 'wordless', reader: kind ?? 'document' };
+    const isUnread = found.kind === 'refused' && found.failure.code !== 'NO_OCR';
+    if (found.kind !== 'ready' && !isWordless && !isUnread) return found;
+    if (isTooLarge(version, rules)) return { kind: 'tooLarge' };
+    // The peer may read the document better: it is sent without a count of its words.
+    return found.kind === 'ready' && !isWordless ? found : AS_IT_IS;
+  }
+
   /** Has a damaged entry of the cache replaced when it is needed next. */
   drop(key: string): void {
     this.#damaged.add(key);
   }
 
-  async #read(key: string, order: DocumentOrder, signal: AbortSignal): Promise<Found> {
-    const { extracts, readers } = this.#deps;
+  async #read(
+    key: string,
+    order: DocumentOrder,
+    signal: AbortSignal,
+    onProgress: (progress: PageProgress) => void,
+  ): Promise<Found> {
+    const { extracts } = this.#deps;
     // What is read again replaces a damaged entry.
     const known = this.#damaged.delete(key) ? undefined : await extracts.find(key);
-    if (known !== undefined) return { kind: 'ready', key, extract: known };
-    const read = await readers.extractDocument(order);
+    if (known !== undefined && !('kind' in known)) return { kind: 'ready', key, extract: known };
+    if (known !== undefined) return known;
+    const read = await this.#readNow(order, onProgress);
     if (read.kind === 'extracted') return await this.#store(key, read, signal);
-    // The peer may read the document better: it is sent without a count of its words.
-    return read.kind === 'refused' && order.wanted === 'words'
-      ? { kind: 'ready', extract: { words: undefined } }
-      : read;
+    if (isLasting(read)) await this.#storeRefusal(key, read);
+    return read;
+  }
+
+  /** Reads a document, and counts it and its pages. */
+  async #readNow(
+    order: DocumentOrder,
+    onProgress: (progress: PageProgress) => void,
+  ): Promise<Extracted> {
+    const { totals } = this;
+    let counted = 0;
+    const countTo = (page: number) => {
+      totals.pages += Math.max(0, page - counted);
+      counted = Math.max(counted, page);
+    };
+    const read = await this.#deps.readers.extractDocument(order, (progress) => {
+      countTo(progress.page);
+      onProgress(progress);
+    });
+    if (read.kind === 'stale' || read.kind === 'unreadable') return read;
+    totals.documents += 1;
+    const extracted = read.kind === 'extracted' ? read.page?.extracted : undefined;
+    totals.ocrPages += extracted?.ocrPages ?? 0;
+    countTo(extracted?.pages ?? 0);
+    return read;
+  }
+
+  /** Stores why there is nothing to send. Without it, a copy is read again. */
+  async #storeRefusal(key: string, refusal: StoredRefusal): Promise<void> {
+    await this.#deps.extracts.storeRefusal(key, refusal).catch((error: unknown) => {
+      this.#deps.log.debug({ event: 'documents-not-stored' }, messageOf(error));
+    });
   }
 
   /** Stores a text, and tries until the disk takes it: reading the document again takes longer. */
@@ -117,4 +207,15 @@ export class Extractor {
       await clock.sleep(STORE_AGAIN_MS, signal);
     }
   }
+}
+
+/** The failures of documents that depend on nothing but the document. */
+const LASTING_FAILURES = new Set(['DOCUMENT_BROKEN', 'DOCUMENT_ENCRYPTED', 'DOCUMENT_TOO_LARGE']);
+
+/** Whether another reading of the same document would end in the same way. */
+function isLasting(read: Exclude<Extracted, { kind: 'extracted' }>): read is StoredRefusal {
+  if (read.kind === 'wordless') return read.reader !== undefined;
+  return (
+    read.kind === 'refused' && read.isMomentary !== true && LASTING_FAILURES.has(read.failure.code)
+  );
 }

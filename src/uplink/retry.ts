@@ -1,3 +1,4 @@
+import { forgetRefusals } from '../content/refusals.js';
 import type { Clock } from '../lib/clock.js';
 import type { ItemKey } from '../state/entries.js';
 import {
@@ -17,6 +18,13 @@ export interface Scope {
   readonly path: string;
 }
 
+interface RetryDeps {
+  readonly clock: Clock;
+  /** The directory of the texts of documents; it need not exist. */
+  readonly extracts: string;
+  readonly state: Pick<State, 'entries' | 'put' | 'remove'>;
+}
+
 /**
  * Makes quarantined items pending again, ends the delay of pending ones, and pushes accepted items
  * again that may never be shown. Confirmed items are not pushed.
@@ -25,15 +33,17 @@ export interface Scope {
  * theirs. A file that the peer was never sent loses its record. Any other record keeps what was
  * sent, and gets a time that no file has, so that the file counts as changed.
  *
+ * No document is refused because of an earlier reading: each one is read again.
+ *
  * @param scopes the files to retry; undefined for all
  * @returns the number of items that are pending again, with all their attempts, and the files that
  *   the watcher has to read
  */
 export async function retryItems(
-  state: Pick<State, 'entries' | 'put' | 'remove'>,
+  { clock, extracts, state }: RetryDeps,
   scopes: readonly Scope[] | undefined,
-  clock: Clock,
 ): Promise<{ readonly retried: number; readonly toRead: readonly ItemKey[] }> {
+  await forgetRefusals(extracts);
   const toRead: ItemKey[] = [];
   let again = 0;
   for await (const slice of chosenOf(state, scopes)) {

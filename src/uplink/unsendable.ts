@@ -1,3 +1,4 @@
+import { AWAITS_PROGRAM } from '../content/helpers/readable.js';
 import { fileStat } from '../lib/file.js';
 import type { ContentRules } from '../peer/dialects/dialect.js';
 import { type Failure, itemName, type PendingItem } from '../state/entry.js';
@@ -25,6 +26,8 @@ export class Unsendables {
     // A version without a hash makes the next scan that can read the file take it up again.
     const stat = fileStat(item.version);
     if (why.kind === 'wordless') this.#skip(item, withoutWords(why.reader));
+    else if (why.kind === 'refused' && AWAITS_PROGRAM.has(why.failure.code))
+      this.#skip(item, why.failure);
     else if (why.kind === 'refused') this.attribution.quarantine(item, why.failure);
     else if (why.kind === 'tooLarge')
       this.attribution.quarantine(item, tooLarge(stat.size, why.textBytes, rules.maxBytes));

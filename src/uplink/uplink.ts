@@ -8,7 +8,7 @@ import { Blame } from './blame.js';
 import { ConfirmLoop, type NextLookUp } from './confirm-loop.js';
 import { Background, itemKeyText, type UplinkDeps } from './deps.js';
 import type { ReadersFailure } from './document-processes.js';
-import { Extraction, type ExtractionStatus } from './extraction.js';
+import { Extraction, type ExtractionStatus, type ReadingProgress } from './extraction.js';
 import { FailureAttribution } from './failure-attribution.js';
 import { Isolation } from './isolation.js';
 import { Reaches } from './reach.js';
@@ -200,11 +200,16 @@ export class Uplink {
 
   /**
    * Tells whether a pending item has to be read before it is pushed: undefined if not, `waits`, or
-   * since when it is being read, in ms since the epoch.
+   * how far it is read.
    */
-  extractionOf(item: PendingItem): 'waits' | number | undefined {
+  extractionOf(item: PendingItem): 'waits' | ReadingProgress | undefined {
     if (this.#extraction.isReady(item)) return undefined;
-    return this.#extraction.readingSince(item) ?? 'waits';
+    return this.#extraction.progressOf(item) ?? 'waits';
+  }
+
+  /** The numbers of documents and pages that were read since the start. */
+  get readTotals(): Extraction['totals'] {
+    return this.#extraction.totals;
   }
 
   /** Returns the time of the item's next look-up. */

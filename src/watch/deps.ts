@@ -1,4 +1,5 @@
 import type { HashQueue } from '../content/hash-queue.js';
+import type { Programs } from '../content/helpers/programs.js';
 import type { Clock } from '../lib/clock.js';
 import type { Encoding } from '../lib/file.js';
 import type { Logger } from '../lib/logger.js';
@@ -43,6 +44,14 @@ export interface PeerFacts {
   isEmbedded(): boolean | undefined;
 }
 
+/** The programs that read documents for which nothing is built in. */
+export interface ReadingPrograms {
+  /** Another object after each change. `Watcher.scanAll` must be called then. */
+  readonly current: Programs;
+  /** Called when a full scan begins: a program may have been installed. */
+  onScan(): void;
+}
+
 /** The dependencies that all folders share. */
 export interface WatchDeps {
   readonly state: State;
@@ -54,6 +63,7 @@ export interface WatchDeps {
   /** Called after each change of state, which then reaches the disk within a moment. */
   readonly committer: Committer;
   readonly peer: PeerFacts;
+  readonly programs: ReadingPrograms;
   /** Called when the root of a folder goes away, comes back, or is another directory. */
   readonly onFolderStateChange?: () => void;
   readonly policy: typeof WATCH_POLICY;

@@ -65,8 +65,11 @@ export class FolderWatch {
   readonly #deletions: Deletions;
   readonly #stopping = new AbortController();
   #lastScan: FolderStatus['lastScan'];
-  /** The encodings that the peer refused at the last scan, as text. */
-  #refusals = '';
+  /**
+   * The programs that read documents at the last scan, and the encodings that the peer refused, as
+   * text.
+   */
+  #takenBy = '';
   /** Stops following the changes of state. */
   #unfollow = () => {};
 
@@ -222,11 +225,13 @@ export class FolderWatch {
   }
 
   async #scanAll() {
-    const { digests, peer, problems } = this.#deps;
-    // A file that the peer refused before may be taken now, though it did not change.
-    const refusals = JSON.stringify(ENCODINGS.map((encoding) => peer.refusalOf(encoding)?.message));
-    if (refusals !== this.#refusals) digests.clear();
-    this.#refusals = refusals;
+    const { digests, peer, problems, programs } = this.#deps;
+    programs.onScan();
+    // A file that was refused before may be taken now, though it did not change.
+    const refusals = ENCODINGS.map((encoding) => peer.refusalOf(encoding)?.message);
+    const takenBy = JSON.stringify([programs.current, refusals]);
+    if (takenBy !== this.#takenBy) digests.clear();
+    this.#takenBy = takenBy;
     problems.beginScan();
     const met = await this.#scanner.all();
     problems.endScan();

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Fingerprint } from '../content/file-reader.js';
+import { AWAITS_PROGRAM, encodingWith, isReadableNow } from '../content/helpers/readable.js';
 import { NO_WORDS } from '../content/words.js';
 import { wallAheadMs } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
@@ -172,7 +173,7 @@ export class Reconciler {
   #needsNothing(before: Entry, taken: Taken): boolean {
     const { path } = before;
     const keptOut = keptOutFor(before);
-    if (keptOut !== undefined) return this.#isStillKeptOut(keptOut);
+    if (keptOut !== undefined) return this.#isStillKeptOut(path, keptOut);
     if (!isItem(before)) return false;
     if (isWaitingForName(before)) {
       this.#reopen(path);
@@ -190,10 +191,11 @@ export class Reconciler {
    * Whether the reason for which an unchanged file was skipped still applies. A skip by size is
    * judged by `failureOfStat` instead.
    */
-  #isStillKeptOut({ code }: Failure): boolean {
-    const { folder, peer } = this.deps;
+  #isStillKeptOut(path: string, { code }: Failure): boolean {
+    const { folder, peer, programs } = this.deps;
+    if (isReadableNow(programs.current, path, code)) return false;
     if (code === PRIVATE_KEY) return folder.ignoreDefaults;
-    if (code === NO_WORDS) return true;
+    if (code === NO_WORDS || AWAITS_PROGRAM.has(code)) return true;
     return ENCODINGS.some((encoding) => peer.refusalOf(encoding)?.code === code);
   }
 
@@ -242,11 +244,14 @@ export class Reconciler {
 
   #takeVersion(
     path: string,
-    { holdsPrivateKey, typeName, version }: Extract<Fingerprint, { kind: 'version' }>,
+    found: Extract<Fingerprint, { kind: 'version' }>,
     taken: Taken,
     notBefore: number,
   ): void {
-    const { folder, peer } = this.deps;
+    const { folder, peer, programs } = this.deps;
+    const { holdsPrivateKey, typeName } = found;
+    const encoding = encodingWith(programs.current, path, found.version.encoding);
+    const version = { ...found.version, encoding };
     const isSecret = holdsPrivateKey && folder.ignoreDefaults;
     const refusal = isSecret
       ? failures.privateKey(folder.name)

@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { approveDeletes } from '../../src/api/approve-deletes.js';
 import { forget } from '../../src/api/forget.js';
@@ -10,9 +11,11 @@ import { status } from '../../src/api/status.js';
 import { why } from '../../src/api/why.js';
 import { shapesOf } from '../../src/cli/output-schema.js';
 import { allCommands } from '../../src/commands/commands.js';
+import { ExtractCache } from '../../src/content/extracts.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { State } from '../../src/state/state.js';
 import { quarantined } from '../../src/state/transitions.js';
+import { report } from '../commands/report.js';
 import { setUp, TROUBLE } from '../report/world.js';
 import { lifeOf, pendingRecord } from '../state/records.js';
 
@@ -57,6 +60,14 @@ describe('a request', () => {
     expect(state.counts()).toMatchObject({ confirmed: 1, quarantined: 1, pending: 1 });
   });
 
+  it('to retry has documents read again that could not be read', async () => {
+    const { ask, clock, config } = await world();
+    const extracts = new ExtractCache(join(config.state.dir, 'extracts'), clock, () => 1e9);
+    await extracts.storeRefusal('key', { kind: 'wordless', reader: 'PDF' });
+    await ask(retry, { paths: ['inbox/bad.md'] });
+    expect(await extracts.find('key')).toBeUndefined();
+  });
+
   it('answers in the shape that it declares', async () => {
     const { ask, inbox } = await world();
     const asked = [
@@ -85,12 +96,23 @@ describe('a request', () => {
     }
   });
 
+  it('of the status keeps how far documents are read, and how fast', () => {
+    const documents = {
+      waiting: 7,
+      reading: 2,
+      longest: { file: 'inbox/a.pdf', since: 1, page: 37, pages: 500 },
+      perMinute: { documents: 3, pages: 140 },
+    };
+    const told = report({ uplink: { inFlight: 0, confirming: 0, documents } });
+    expect(status.line.parse(JSON.parse(JSON.stringify(told))).uplink).toMatchObject({ documents });
+  });
+
   it('of the status of a daemon that does not run says that none does', async () => {
     const { ask } = await world();
-    const [report] = await ask(status, {});
-    expect(report).toMatchObject({ running: false, items: { confirmed: 1, quarantined: 1 } });
+    const [answer] = await ask(status, {});
+    expect(answer).toMatchObject({ running: false, items: { confirmed: 1, quarantined: 1 } });
     for (const field of ['pid', 'startedAt', 'page', 'uplink', 'figures', 'configuration'])
-      expect(report).toHaveProperty(field, undefined);
+      expect(answer).toHaveProperty(field, undefined);
   });
 
   it('to pause is on disk when it is answered', async () => {

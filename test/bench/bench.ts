@@ -1,12 +1,15 @@
 // Measures what is promised, each figure beside a baseline taken in the same run, and prints a
 // table. Ends with 1 when a promise was not kept. Arguments: names of the benches to run, all when
-// none is given; `--files N`: how many files `scale` takes; `--documents N`: how many documents
-// `embedded` searches.
+// none is given, but `scans` only by its name, because it takes many minutes; `--files N`: how many
+// files `scale` takes; `--documents N`: how many documents `embedded` searches; `--scans N`: how
+// many scans `scans` drops.
 import { parseArgs } from 'node:util';
 import { embeddedBench } from './embedded.bench.js';
+import { extractBench } from './extract.bench.js';
 import { mirrorBench } from './mirror.bench.js';
 import type { BenchRow } from './rows.js';
 import { scaleBench } from './scale.bench.js';
+import { scansBench } from './scans.bench.js';
 import { yacyBench } from './yacy.bench.js';
 
 const { positionals: chosen, values } = parseArgs({
@@ -14,20 +17,27 @@ const { positionals: chosen, values } = parseArgs({
   options: {
     files: { type: 'string', default: '100000' },
     documents: { type: 'string', default: '100000' },
+    scans: { type: 'string', default: '200' },
   },
 });
 const files = numberOf('files');
 const documents = numberOf('documents');
+const scans = numberOf('scans');
 const benches: Readonly<Record<string, () => Promise<readonly BenchRow[]>>> = {
   embedded: () => embeddedBench(documents),
+  extract: extractBench,
   mirror: mirrorBench,
   scale: () => scaleBench(files),
+  scans: () => scansBench(scans),
   yacy: yacyBench,
 };
 
+/** Run only if they are named. */
+const BY_NAME = new Set(['scans']);
+
 const rows: BenchRow[] = [];
 for (const [name, bench] of Object.entries(benches)) {
-  if (chosen.length > 0 && !chosen.includes(name)) continue;
+  if (chosen.length > 0 ? !chosen.includes(name) : BY_NAME.has(name)) continue;
   process.stderr.write(`measuring ${name} …\n`);
   rows.push(...(await bench()));
 }
@@ -50,7 +60,7 @@ for (const line of table)
   );
 if (rows.some((row) => row.promise?.kept === false)) process.exitCode = 1;
 
-function numberOf(option: 'files' | 'documents'): number {
+function numberOf(option: 'files' | 'documents' | 'scans'): number {
   const number = Number(values[option]);
   if (!Number.isInteger(number) || number < 1)
     throw new Error(`--${option} ${values[option]}: a number of ${option} is needed`);

@@ -9,6 +9,7 @@ import { checkConfig } from '../../src/config/load.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { standard } from '../../src/peer/dialects/standard.js';
 import type { UplinkPeer } from '../../src/uplink/deps.js';
+import { command } from '../content/programs.js';
 import { temporaryDirectory } from '../support/temp.js';
 
 const NO_FOLDERS: readonly FolderConfig[] = [];
@@ -96,6 +97,14 @@ describe('a file that is pushed by hand', () => {
       version: { encoding: 'windows-1252', size: 5 },
     });
     expect((await read('link.txt')).path).toMatch(/latin\.txt$/);
+  });
+
+  it('is a document if the configuration names a program for it', async () => {
+    const file = join(temporaryDirectory(), 'plan.dwg');
+    writeFileSync(file, 'a\0b');
+    const programs = { commands: { '.dwg': command('dwg2text') } };
+    const read = await readTarget({ file, url: '' }, standard.content, programs);
+    expect(read).toMatchObject({ version: { encoding: 'document', size: 3 } });
   });
 
   it.each([

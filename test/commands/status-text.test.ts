@@ -58,6 +58,16 @@ it('status says how many documents are being read and wait, and which one takes 
   expect(told({ ...uplink, documents: { reading: 2, waiting: 1_200, longest } })).toMatch(
     /^reading {2}2 documents being read, 1,200 waiting, inbox\/a\.pdf for 4m 10s$/m,
   );
+  const perMinute = { documents: 12, pages: 1_400 };
+  const paged = { ...longest, page: 37, pages: 500 };
+  const fast = { reading: 1, waiting: 0, longest: paged, perMinute };
+  expect(told({ ...uplink, documents: fast })).toMatch(
+    /^reading {2}1 document being read, 0 waiting, 12 documents and 1,400 pages a minute, inbox\/a\.pdf for 4m 10s \(page 37 of 500\)$/m,
+  );
+  const pageless = { ...fast, longest, perMinute: { documents: 0.5, pages: 0 } };
+  expect(told({ ...uplink, documents: pageless })).toContain(
+    '0 waiting, 0.5 documents a minute, inbox',
+  );
   const recent = { ...longest, since: NOW - 1_000 };
   expect(told({ ...uplink, documents: { reading: 1, waiting: 0, longest: recent } })).toMatch(
     /^reading {2}1 document being read, 0 waiting$/m,

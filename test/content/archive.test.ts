@@ -1,22 +1,24 @@
 import { gzipSync } from 'node:zlib';
 import { strToU8, zipSync } from 'fflate';
 import { describe, expect, it } from 'vitest';
-import { archiveReader } from '../../src/content/readers/archive.js';
-import { MEMBER_LIMITS, type MemberLimits } from '../../src/content/readers/members.js';
+import {
+  MEMBER_LIMITS,
+  MemberBudget,
+  type MemberLimits,
+} from '../../src/content/readers/budget.js';
 import { readDocument } from '../../src/content/readers/registry.js';
 import { documentKind } from '../../src/content/signatures.js';
 import { cpuMs } from '../support/cpu.js';
-import { declaring, docx, eml, pdf, zipped } from './documents.js';
+import { declaring, docx, eml, epub, pdf, zipped } from './documents.js';
 import { encoded, LEGACY_TEXTS } from './legacy-texts.js';
 import { pax, tar, tarMember } from './tar.js';
 
 const textOf = async (bytes: Uint8Array, name = 'a.zip') =>
   (await readDocument(bytes, name))?.text ?? '';
-const limitedText = async (bytes: Uint8Array, limits: Partial<MemberLimits>) => {
-  const reader = archiveReader(readDocument, { ...MEMBER_LIMITS, ...limits });
-  return (
-    await reader.read(bytes, 0, Number.POSITIVE_INFINITY, { name: 'a.zip', onPage: () => {} })
-  ).text;
+const limited = async (bytes: Uint8Array, limits: Partial<MemberLimits>, name = 'a.zip') => {
+  const budget = new MemberBudget({ ...MEMBER_LIMITS, ...limits });
+  const { found, text } = (await readDocument(bytes, name, { budget })) ?? {};
+  return { text, leftOut: found?.leftOut };
 };
 
 /** Returns the ZIP with bits of the general flags set in the directory, for one member. */
@@ -266,7 +268,9 @@ describe('an archive that would take too much', () => {
     ['text', { textBytes: 16 }, `a.txt\none\n\nb.\n\n${CUT} There are more than 16 B of text.`],
     ['time', { cpuMs: -1_000 }, `a.txt\n\nb.txt\n\nc.txt\n\n${CUT} Reading took longer than -1 s.`],
   ])('is cut off, and says so: %s', async (_what, limits, expected) => {
-    expect(await limitedText(three, limits)).toBe(expected);
+    const { leftOut, text } = await limited(three, limits);
+    expect(text).toBe(expected);
+    expect(leftOut).toBe(expected.slice(expected.indexOf(CUT) + CUT.length + 1));
   });
 
   it('by its depth is opened to a depth of 3', async () => {
@@ -280,11 +284,64 @@ describe('an archive that would take too much', () => {
 
   it('by all that is nested in it shares one limit', async () => {
     const bomb = zipped({ 'a.txt': 'a'.repeat(300), 'b.txt': 'b'.repeat(300) });
-    const text = await limitedText(zipSync({ '1.zip': bomb, '2.zip': bomb, '3.zip': bomb }), {
-      bytes: 2_000,
-    });
-    expect(text.match(/a{300}|b{300}/g)?.length).toBeLessThan(6);
+    const bombs = zipSync({ '1.zip': bomb, '2.zip': bomb, '3.zip': bomb });
+    const { text } = await limited(bombs, { bytes: 2_000 });
+    expect(text?.match(/a{300}|b{300}/g)?.length).toBeLessThan(6);
     expect(text).toMatch(/It unpacks to more than 2 KiB\.$/);
+  });
+
+  it.each<[string, Partial<MemberLimits>, string]>([
+    ['bytes', { bytes: 700 }, 'It unpacks to more than 700 B.'],
+    ['members', { members: 3 }, 'There are more than 3 members.'],
+    ['text', { textBytes: 700 }, 'There are more than 700 B of text.'],
+    ['time', { cpuMs: -1_000 }, 'Reading took longer than -1 s.'],
+  ])(
+    'by what several archives of one mail folder take shares one limit: %s',
+    async (_, limits, leftOut) => {
+      const words = zipped({ 'a.txt': 'a'.repeat(300), 'b.txt': 'b'.repeat(300) });
+      const letter = eml('words', { name: 'in.zip', bytes: words });
+      const from = Buffer.from('From ada@example.org Mon Feb  3 04:05:06 2025\n');
+      const folder = Buffer.concat([from, letter, Buffer.from('\n'), from, letter]);
+      const cut = await limited(folder, limits, 'a.mbox');
+      expect(cut.leftOut).toBe(leftOut);
+      expect(cut.text?.match(/a{300}|b{300}/g)?.length ?? 0).toBeLessThan(4);
+      const { leftOut: none, text } = await limited(folder, { textBytes: 2_000 }, 'a.mbox');
+      expect([text?.match(/a{300}|b{300}/g)?.length, none]).toEqual([4, undefined]);
+    },
+  );
+
+  it.each([
+    ['pages of a PDF', 'a.pdf', pdf('page one', 'page two', 'page three')],
+    [
+      'attachments of a message',
+      'a.eml',
+      Buffer.from(
+        `From: a@b\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=x\n\n${[
+          'one',
+          'two',
+          'three',
+        ]
+          .map(
+            (word) =>
+              `--x\nContent-Type: text/csv; name=a.csv\nContent-Disposition: attachment\n\npage ${word}\n`,
+          )
+          .join('')}--x--`,
+      ),
+    ],
+    ['chapters of a book', 'a.epub', epub('page three', 'page two', 'page one')],
+  ])('of time ends in the middle of a long member: %s', async (_, name, bytes) => {
+    const budget = new MemberBudget();
+    // The member begins, and two parts of it are read.
+    let left = 3;
+    budget.hasTime = () => {
+      left -= 1;
+      if (left < 0) budget.cuts.add(budget.lateness);
+      return left >= 0;
+    };
+    const read = await readDocument(zipSync({ [name]: bytes }), 'a.zip', { budget });
+    expect(read?.text.match(/page \w+/g)).toEqual(['page one', 'page two']);
+    expect(read?.text).toMatch(/A part is left out here\. Reading took longer than 40 s\.$/);
+    expect(read?.found?.leftOut).toBe('Reading took longer than 40 s.');
   });
 
   it('by members that share their bytes is not unpacked again and again', async () => {

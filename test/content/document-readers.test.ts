@@ -16,6 +16,7 @@ import {
   xlsx,
   zipped,
 } from './documents.js';
+import { encoded } from './legacy-texts.js';
 
 const AT = Date.parse('2025-02-03T04:05:06Z');
 const OFFICE = { title: 'Minutes & more', author: 'Ada L.', date: AT, language: 'en-GB' };
@@ -228,6 +229,38 @@ it.each([
     'From: a@b\n\na.txt\nGrüße',
   ],
   [
+    'attached text in an encoding that its part declares',
+    message(
+      'multipart/mixed; boundary=x',
+      `--x\nContent-Type: text/plain; charset=utf-8\n\nbody\n--x\nContent-Type: text/plain; charset="ibm866";\n name="=?utf-8?b?0LAudHh0?="\nContent-Disposition: attachment\nContent-Transfer-Encoding: base64\n\n${encoded('Все люди рождаются свободными', 'ibm866').toString('base64')}\n--x--`,
+    ),
+    'From: a@b\n\nbody\n\nа.txt\nВсе люди рождаются свободными',
+  ],
+  [
+    'attached text whose declared encoding is another than its letters seem to have',
+    message(
+      'multipart/mixed; boundary=x',
+      `--x\nContent-Type: text/plain; charset=iso-8859-2; name=a.txt\nContent-Disposition: attachment; filename=a.txt\nContent-Transfer-Encoding: base64\n\n${encoded('Łódź i Kraków', 'iso-8859-2').toString('base64')}\n--x--`,
+    ),
+    'From: a@b\n\na.txt\nŁódź i Kraków',
+  ],
+  [
+    'attached text in an encoding that only another part declares',
+    message(
+      'multipart/mixed; boundary=x',
+      `--x\nContent-Type: text/plain; charset=koi8-r\n\nbody\n--x\nContent-Type: text/plain; name=a.txt\nContent-Disposition: attachment; filename=a.txt\nContent-Transfer-Encoding: base64\n\n${Buffer.from('Gr\xfc\xdfe', 'latin1').toString('base64')}\n--x--`,
+    ),
+    'From: a@b\n\nbody\n\na.txt\nGrüße',
+  ],
+  [
+    'attached text in an encoding that nothing declares',
+    message(
+      'multipart/mixed; boundary=x',
+      `--x\nContent-Type: text/plain; name=a.txt\nContent-Disposition: attachment; filename=a.txt\nContent-Transfer-Encoding: base64\n\n${encoded('Все люди рождаются свободными и равными', 'ibm866').toString('base64')}\n--x--`,
+    ),
+    'From: a@b\n\na.txt\n(in an encoding that is not recognised)',
+  ],
+  [
     'attached messages without a name',
     message(
       'multipart/mixed; boundary=x',
@@ -255,7 +288,7 @@ it.each([
 
 it('skips the remaining pages of a PDF once it has enough characters', async () => {
   const pages = pdf(...Array.from({ length: 9 }, (_, i) => `${'page '.repeat(10)}number${i}`));
-  const read = await readDocument(pages, 'a.pdf', 0, 100);
+  const read = await readDocument(pages, 'a.pdf', { enoughCharacters: 100 });
   expect(read?.text).toContain('number1');
   expect(read?.text).not.toContain('number8');
 });
@@ -321,6 +354,28 @@ it.each([
   expect((await readDocument(bytes, 'a.rtf'))?.title).toBe(title);
 });
 
+it('reads the comments of sheets where openpyxl writes them, and threads once', async () => {
+  const workbook = { '[Content_Types].xml': '', 'xl/workbook.xml': '<sheet name="Sheet1"/>' };
+  const sheet = { 'xl/worksheets/sheet1.xml': '<row><c><v>7</v></c></row>' };
+  const comments = (name: string) => ({
+    [name]: `<comments><authors><author>Ada</author><author>tc={8E2}</author></authors><commentList>
+      <comment ref="A1" authorId="0"><text><r><t>a re</t></r><r><t>mark</t></r></text></comment>
+      <comment ref="B1" authorId="1"><text><t>[Threaded comment] a question</t></text></comment></commentList></comments>`,
+  });
+  const textOf = async (parts: Readonly<Record<string, string>>) =>
+    (await readDocument(zipped({ ...workbook, ...sheet, ...parts }), 'a.xlsx'))?.text;
+  expect(await textOf(comments('xl/comments/comment1.xml'))).toBe(
+    '7\na remark\n[Threaded comment] a question',
+  );
+  const threads = {
+    'xl/threadedComments/threadedComment1.xml':
+      '<ThreadedComments><threadedComment ref="B1"><text>a question</text></threadedComment><threadedComment ref="B1"><text>an answer</text></threadedComment></ThreadedComments>',
+  };
+  expect(await textOf({ ...comments('xl/comments1.xml'), ...threads })).toBe(
+    '7\na remark\na question\nan answer',
+  );
+});
+
 it('leaves out the names that a program gave to sheets', async () => {
   const sheet = (name: string) =>
     zipped({
@@ -349,8 +404,10 @@ function damaging(bytes: Uint8Array, page: number): Uint8Array {
 
 it('reports each page of a PDF', async () => {
   let pages = 0;
-  await readDocument(pdf('one', 'two', 'three'), 'a.pdf', 0, 1_000, () => {
-    pages += 1;
+  await readDocument(pdf('one', 'two', 'three'), 'a.pdf', {
+    onPage: () => {
+      pages += 1;
+    },
   });
   expect(pages).toBe(3);
 });

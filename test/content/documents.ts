@@ -166,6 +166,11 @@ function pdfWith(
       [`<< /Length ${stream.length} ${filter} >>\nstream\n`, stream, '\nendstream'],
     );
   }
+  return pdfOfObjects(objects);
+}
+
+/** Makes a PDF of these objects. The first is its catalog, and the fourth what describes it. */
+export function pdfOfObjects(objects: readonly (readonly (string | Uint8Array)[])[]): Uint8Array {
   const pieces = [Buffer.from('%PDF-1.4\n')];
   let size = pieces[0]?.length ?? 0;
   const add = (piece: string | Uint8Array) => {

@@ -1,7 +1,9 @@
 import { expect, it } from 'vitest';
-import { mailReader } from '../../src/content/readers/mail.js';
-import { mboxReader } from '../../src/content/readers/mbox.js';
-import { MEMBER_LIMITS, type MemberLimits } from '../../src/content/readers/members.js';
+import {
+  MEMBER_LIMITS,
+  MemberBudget,
+  type MemberLimits,
+} from '../../src/content/readers/budget.js';
 import { readDocument } from '../../src/content/readers/registry.js';
 import { documentKind, isNameOfTextDocument } from '../../src/content/signatures.js';
 import { docx, eml } from './documents.js';
@@ -10,10 +12,8 @@ const message = (subject: string, body: string) =>
   `From ada@example.org Mon Feb  3 04:05:06 2025\nFrom: ada@example.org\nSubject: ${subject}\n\n${body}\n\n`;
 const folder = (...messages: readonly string[]) => Buffer.from(messages.join(''));
 const limitedText = async (bytes: Uint8Array, limits: Partial<MemberLimits>) => {
-  const reader = mboxReader(mailReader(readDocument), { ...MEMBER_LIMITS, ...limits });
-  return (
-    await reader.read(bytes, 0, Number.POSITIVE_INFINITY, { name: 'a.mbox', onPage: () => {} })
-  ).text;
+  const budget = new MemberBudget({ ...MEMBER_LIMITS, ...limits });
+  return (await readDocument(bytes, 'a.mbox', { budget }))?.text ?? '';
 };
 
 it('reads a mail folder as one document, each message under its subject', async () => {
@@ -57,8 +57,8 @@ it.each([
 it.each<[string, Partial<MemberLimits>, string]>([
   [
     'messages',
-    { members: 1 },
-    'A\nFrom: ada@example.org\n\none\n\nA part is left out here. There are more than 1 member.',
+    { messages: 1 },
+    'A\nFrom: ada@example.org\n\none\n\nA part is left out here. There are more than 1 message.',
   ],
   [
     'bytes of a message',

@@ -29,6 +29,8 @@ async function setUp() {
     loaded: Promise.resolve(),
     kept: Promise.resolve(),
   };
+  /** The programs that came or went. */
+  const programs: { change?: string } = {};
   const does =
     (what: string, waits = async () => {}) =>
     async () => {
@@ -42,6 +44,12 @@ async function setUp() {
     watcher: { configure: () => did.push('watch') },
     housekeeping: { configure: does('housekeeping', () => holds.kept), stop: does('stop') },
     mirrors: { configure: does('mirrors') },
+    programs: {
+      refresh: async () => {
+        did.push('programs');
+        return programs.change;
+      },
+    },
     audit: { start: () => {}, stop: does('audit') },
     state: { commit: does('commit') },
   } as unknown as Parts;
@@ -60,7 +68,7 @@ async function setUp() {
     onFailure: (error) => void did.push(`failed: ${error}`),
   });
   const refused = { code: 'STOPPING' };
-  return { clock, current, did, holds, reloading, refused };
+  return { clock, current, did, holds, programs, reloading, refused };
 }
 
 /** Begins a reload that waits for `hold`, stops the reloading, and then resolves `hold`. */
@@ -108,9 +116,25 @@ describe('a reload', () => {
   it('that changes something is completed before the daemon stops', async () => {
     const world = await setUp();
     const report = await stopDuring(world, 'kept');
-    expect(world.did).toEqual(['load', 'watch', 'stop', 'housekeeping', 'mirrors', 'commit']);
+    expect(world.did).toEqual([
+      'load',
+      'watch',
+      'stop',
+      'housekeeping',
+      'mirrors',
+      'commit',
+      'programs',
+    ]);
     expect(report).toMatchObject({ changes: ['folder "notes" (/srv/notes): added'] });
     expect(world.current.config).toEqual(world.holds.load);
+  });
+
+  it('looks for programs, even if the configuration is the same', async () => {
+    const world = await setUp();
+    world.holds.load = world.current.config;
+    world.programs.change = 'programs that read documents: found catdoc';
+    expect(await world.reloading.reload()).toMatchObject({ changes: [world.programs.change] });
+    expect(world.did).toEqual(['load', 'programs']);
   });
 
   it('that still reads when the daemon stops changes nothing', async () => {

@@ -4,6 +4,7 @@ import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect, it, onTestFinished } from 'vitest';
+import { NO_PROGRAMS } from '../../src/content/helpers/programs.js';
 import { systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { type Frame, FrameReader } from '../../src/lib/pipe-messages.js';
@@ -91,6 +92,13 @@ it('ends at once if its parent is not the expected daemon', async () => {
   expect(await new Promise((done) => child.on('exit', done))).toBe(1);
 });
 
+it('ends without an answer when a program was ended from outside', async () => {
+  const args = ['-c', 'kill -KILL $$ # {file}'];
+  const command = { program: '/bin/sh', name: 'sh', args, output: 'text' } as const;
+  const programs = { commands: { '.rtf': { ...command, isConfigured: true as const } } };
+  expect(await answerTo({ order: { ...orderOf(), programs } })).toBe('SIGKILL');
+});
+
 /** An order to read a small document that is there. */
 function orderOf(
   name = 'a.rtf',
@@ -101,7 +109,13 @@ function orderOf(
   const { ctimeMs, ino, mtimeMs, size } = statSync(file);
   const sha256 = hash('sha256', readFileSync(file), 'hex');
   const version = { size, mtimeMs, ctimeMs, ino, sha256, encoding: 'document' as const };
-  return { file, version, rules: DIALECTS.standard.content, wanted: 'text' };
+  return {
+    file,
+    version,
+    rules: DIALECTS.standard.content,
+    wanted: 'text',
+    programs: NO_PROGRAMS,
+  };
 }
 
 /**
@@ -127,6 +141,8 @@ async function answerTo(
             mostBytes: 1_000,
             mostCpuMs: 60_000,
             order: orderOf(),
+            directory: temporaryDirectory(),
+            pages: temporaryDirectory(),
             ...request,
           };
           if (JSON.stringify(frame.header).includes('ready'))
@@ -199,7 +215,13 @@ async function pidsOfTwo(code: string): Promise<readonly number[]> {
     import { isMainThread } from 'node:worker_threads';
     if (isMainThread) appendFileSync(${JSON.stringify(pids)}, process.pid + '\\n');`;
   const program = pathToFileURL(preceded(`${start}${code}`));
-  const documents = new DocumentProcesses(program, systemClock, silentLogger);
+  const documents = new DocumentProcesses(
+    program,
+    join(temporaryDirectory(), 'reading'),
+    join(temporaryDirectory(), 'extracts'),
+    systemClock,
+    silentLogger,
+  );
   onTestFinished(() => documents.close());
   for (let i = 0; i < 2; i += 1)
     expect(await documents.read(orderOf())).toMatchObject({ kind: 'extracted', words: 2 });

@@ -19,7 +19,9 @@ describe('the first start', () => {
     };
     const path = join(directory, 'config.json');
     writeFileSync(path, JSON.stringify(config));
-    const run = new Running(['run', '-c', path, '--create']);
+    // None of the programs that read scans and old formats are there.
+    const env = { PATH: temporaryDirectory() };
+    const run = new Running(['run', '-c', path, '--create'], { env });
     await run.says('confirmed inbox/welcome.md');
     expect(run.stdout).toContain(`watching ${join(directory, 'data', 'inbox')}`);
     expect(run.stdout).toMatch(/search it at http:\/\/127\.0\.0\.1:\d+\//);

@@ -73,6 +73,17 @@ describe.each([
   });
 });
 
+it('a rate over a longer period is kept for as long', () => {
+  const rate = new Rate(300 * SECOND);
+  rate.note(0, 0);
+  // A document a minute.
+  for (let minute = 1; minute <= 10; minute += 1) rate.note(minute * 60 * SECOND, minute);
+  const perMinute = (at: number) => (rate.perSecond(at * SECOND, 10) ?? 0) * 60;
+  expect(perMinute(600)).toBeCloseTo(1, 1);
+  expect(perMinute(700)).toBeGreaterThan(0.5);
+  expect(rate.perSecond(901 * SECOND, 10)).toBeUndefined();
+});
+
 it('a count that falls has no rate', () => {
   const rate = new Rate();
   rate.note(0, 50);

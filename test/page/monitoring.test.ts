@@ -106,6 +106,8 @@ describe('GET /metrics', () => {
       push_bytes_total: 1234,
       pushes_total: 5,
       items_confirmed_total: 4,
+      documents_read_total: 12,
+      document_pages_ocr_total: 37,
       lookups_per_confirmed_item: 7 / 4,
       'requests_failed_total{lane=push}': 1,
       'request_latency_median_seconds{lane=confirm}': 0.012,

@@ -129,6 +129,7 @@ export class PageAtWork {
           timeToVisibleMs: 50,
           documents: { reading: 0, waiting: 0 },
         }),
+        readTotals: { documents: 12, pages: 140, ocrPages: 37 },
         isInFlight: () => false,
         nextLookUp: () => undefined,
       },

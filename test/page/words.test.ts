@@ -6,6 +6,7 @@ import {
   groupedEvents,
   lostSummary,
   mirrorConditions,
+  readingText,
   roughDuration,
   shownConditions,
   summaryOf,
@@ -39,6 +40,22 @@ const asked = (over: Parameters<typeof queue>[0]): Facts => ({
 });
 const speed = (confirmedPerSecond: number): Facts => ({
   figures: { timeToSearch: [], confirmedPerSecond, lastConfirmedAt: NOW, alerts: [] },
+});
+
+test('the note about documents that are read has their number, and the page or the speed', () => {
+  const longest = { file: 'inbox/a.pdf', since: 0, page: 37, pages: 1_500 };
+  const perMinute = { documents: 3, pages: 140 };
+  expect(readingText(undefined)).toBe('');
+  expect(readingText({ reading: 0, waiting: 7, perMinute })).toBe('');
+  expect(readingText({ reading: 1, waiting: 0, longest, perMinute })).toBe(
+    'reading page 37 of 1,500',
+  );
+  expect(readingText({ reading: 2, waiting: 0, longest, perMinute })).toBe(
+    '2 being read, 140 pages/min',
+  );
+  expect(readingText({ reading: 2, waiting: 0, perMinute: { documents: 3, pages: 0 } })).toBe(
+    '2 being read',
+  );
 });
 
 describe('the headline of the page', () => {

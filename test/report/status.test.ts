@@ -45,6 +45,7 @@ describe('a condition', () => {
       statistics: { totals: { accepted: 0, confirmed: 0, quarantined: 0 } },
       client: { requests: {}, pushedBytes: 0 },
       state: { figures: () => ({}) },
+      uplink: { readTotals: { documents: 0, pages: 0, ocrPages: 0 } },
     };
     const live = { status: () => status, clock: new FakeClock(), parts };
     expect(valuesOf(live as unknown as Live).get('peersync_condition')).toEqual([[of, 1]]);

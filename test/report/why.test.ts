@@ -2,8 +2,10 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { why } from '../../src/api/why.js';
 import { whyText } from '../../src/commands/why.js';
 import { loadConfig } from '../../src/config/load.js';
+import type { ExtractedBy } from '../../src/lib/file.js';
 import type { QueueStatus } from '../../src/queue/request-queue.js';
 import { locate } from '../../src/report/items.js';
 import type { Live } from '../../src/report/live.js';
@@ -12,6 +14,7 @@ import type { PendingItem } from '../../src/state/entry.js';
 import { accepted, gone, read, removing, skipped } from '../../src/state/transitions.js';
 import type { NextLookUp } from '../../src/uplink/confirm-loop.js';
 import type { ReadersFailure } from '../../src/uplink/document-processes.js';
+import type { ReadingProgress } from '../../src/uplink/extraction.js';
 import type { PathProblem } from '../../src/watch/watcher.js';
 import { queue } from '../commands/report.js';
 import { pendingRecord, sentOf } from '../state/records.js';
@@ -26,7 +29,7 @@ interface Told {
   nextLookUp?: NextLookUp;
   readersFailure?: ReadersFailure;
   /** Of documents. */
-  extraction?: 'waits' | number;
+  extraction?: 'waits' | ReadingProgress;
 }
 
 /** The parts of a daemon that decide about the next step of a path. */
@@ -81,8 +84,13 @@ describe('what happens next to a file is told', () => {
     expect(await next('a.txt')).toBe('It is pushed.');
     delete told.readersFailure;
     expect(await next('a.pdf')).toBe('It waits to be read, and is pushed after that.');
-    told.extraction = 0;
+    told.extraction = { since: 0 };
     expect(await next('a.pdf')).toBe('It is being read at this moment, and is pushed after that.');
+    told.extraction = { since: 0, page: 37, pages: 1_500 };
+    expect(await explain(join(inbox, 'a.pdf'), config, state, live)).toMatchObject({
+      next: 'It is being read at this moment (page 37 of 1,500), and is pushed after that.',
+      reading: told.extraction,
+    });
     delete told.extraction;
     expect(await next('a.pdf')).toBe('It is pushed.');
   });
@@ -250,6 +258,14 @@ describe('the rule of a file that is skipped', () => {
     ['EMPTY', 'Folder "inbox" takes its name; empty files are skipped.'],
     ['TOO_LARGE', 'maxFileSize of folder "inbox" keeps it out.'],
     ['PRIVATE_KEY', 'ignoreDefaults of folder "inbox" keeps private keys out.'],
+    [
+      'NO_OCR',
+      'Folder "inbox" takes its name; scans and pictures are skipped while there is no OCR.',
+    ],
+    [
+      'NO_HELPER',
+      'Folder "inbox" takes its name; files that only a program reads are skipped while it is not installed.',
+    ],
     ['OTHER', 'Its content keeps it out: It is so.'],
   ])(
     'is the one that keeps its content out, and not the one that takes its name: %s',
@@ -291,6 +307,59 @@ describe('the rule of a file that is skipped', () => {
     const rule = 'Folder "inbox" takes its name; empty files are skipped.';
     const report = await explain(file, config, state, undefined);
     expect(report).toMatchObject({ status: 'removing', rule, failure });
+  });
+});
+
+it.each(['NO_OCR', 'NO_HELPER'])(
+  'a file that lacks a program is told to come back by itself: %s',
+  async (code) => {
+    const { clock, config, inbox, state } = await setUp();
+    const at = { folder: 'inbox', path: 'a.pdf' };
+    writeFileSync(join(inbox, 'a.pdf'), 'a');
+    const failure = { code, message: 'The file is a scan.', hint: 'Install it.' };
+    const stat = { size: 1, mtimeMs: 1, ctimeMs: 1, ino: 1 };
+    state.put(skipped(undefined, at, stat, failure, clock.now()));
+    const { next } = await explain(join(inbox, 'a.pdf'), config, state, undefined);
+    expect(next).toMatch(/^Nothing, until .* is there: then it is taken up by the next scan, or/);
+  },
+);
+
+describe('the text of a document', () => {
+  async function textOf(extracted: ExtractedBy) {
+    const { config, inbox, state } = await setUp();
+    writeFileSync(join(inbox, 'a.pdf'), 'a');
+    const plain = pendingRecord('a.pdf');
+    const item: PendingItem = { ...plain, version: { ...plain.version, encoding: 'document' } };
+    state.put(accepted(item, { ...sentOf(item), extracted }, 1));
+    const report = await explain(join(inbox, 'a.pdf'), config, state, undefined);
+    const line = whyText(report, 0).find((text) => text.startsWith('text'));
+    const sent = why.line.parse(JSON.parse(JSON.stringify(report)));
+    return { line: line?.replace(/^text +/, ''), extracted: sent.extracted };
+  }
+
+  it('is told with its reader, and how it was found', async () => {
+    const scan = {
+      reader: 'PDF',
+      words: 12_044,
+      ms: 78_000,
+      pages: 30,
+      ocrPages: 3,
+      confidence: 91,
+      unreadPages: '3, 7-9',
+      leftOut: 'Pages after the first 1,000 are left out',
+    };
+    expect(await textOf(scan)).toEqual({
+      line: 'Its text travels: the PDF reader found 12,044 words. Reading 30 pages took 1m 18s. OCR read 3 pages, with a mean confidence of 91 %. Pages that could not be read: 3, 7-9. Pages after the first 1,000 are left out.',
+      extracted: scan,
+    });
+  });
+
+  it('is told with its reader and words alone, if no more is known', async () => {
+    const { line } = await textOf({ reader: 'RTF', words: 1 });
+    expect(line).toBe('Its text travels: the RTF reader found 1 word.');
+    expect((await textOf({ reader: 'RTF', words: 1, ms: 40 })).line).toBe(
+      'Its text travels: the RTF reader found 1 word. Reading it took 40ms.',
+    );
   });
 });
 

@@ -1,5 +1,5 @@
 import fc, { type Arbitrary } from 'fast-check';
-import { ENCODINGS, type FileStat } from '../../src/lib/file.js';
+import { ENCODINGS, type ExtractedBy, type FileStat } from '../../src/lib/file.js';
 import type {
   AcceptedItem,
   ConfirmedItem,
@@ -69,7 +69,19 @@ const version: Arbitrary<Version> = any<Version>({
   encoding: fc.constantFrom(...ENCODINGS),
 });
 const document = { sha256: hash, size: bytes, digest: hash, url: text, collection: text };
-const extracted = fc.record({ reader: text, words: bytes }, { noNullPrototype: true });
+const extracted = any<ExtractedBy>(
+  {
+    reader: text,
+    words: bytes,
+    ms: bytes,
+    pages: bytes,
+    ocrPages: bytes,
+    confidence: fc.nat({ max: 100 }),
+    unreadPages: text,
+    leftOut: text,
+  },
+  ['ms', 'pages', 'ocrPages', 'confidence', 'unreadPages', 'leftOut'],
+);
 const sent: Arbitrary<Sent> = any<Sent>(
   {
     ...document,

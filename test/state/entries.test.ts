@@ -14,8 +14,9 @@ import {
   workOf,
 } from '../../src/state/line.js';
 import { evidenceNote } from '../../src/state/line-layout.js';
+import { accepted } from '../../src/state/transitions.js';
 import { anyEntry, anyFolder } from './arbitrary.js';
-import { lifeOf, pendingRecord } from './records.js';
+import { lifeOf, pendingRecord, sentOf } from './records.js';
 
 describe('a record as a line of text', () => {
   it('decodes to the record that was encoded, to the last digit', () => {
@@ -87,6 +88,19 @@ describe('a record as a line of text', () => {
     expect(encode(confirmed, bases)).not.toContain('example.org');
     expect(bases).toHaveLength(1);
   });
+});
+
+it('a line of a document from before its pages were counted is read', () => {
+  const bases: UrlBases = [];
+  const item = pendingRecord('a.pdf');
+  const sent = { ...sentOf(item), extracted: { reader: 'PDF', words: 12 } };
+  const taken = accepted(item, sent, item.since + 3_000);
+  const line = encode(taken, bases);
+  expect(line).toContain('"PDF",12]');
+  expect(decode(line, 'inbox', 'a.pdf', bases)).toStrictEqual(taken);
+  const extracted = { reader: 'PDF', words: 12, ms: 80, pages: 3 };
+  const now = accepted(item, { ...sent, extracted }, item.since + 3_000);
+  expect(encode(now, bases)).toBe(line.replace('"PDF",12]', '"PDF",12,null,[80,3]]'));
 });
 
 /** Returns the history of a record without the note that follows from its evidence. */

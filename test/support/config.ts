@@ -9,6 +9,7 @@ export interface ConfigParts {
   readonly folders?: readonly (Section & { readonly name: string })[];
   readonly push?: Section;
   readonly confirm?: Section;
+  readonly documents?: Section;
   readonly watch?: Section;
   readonly mirror?: Section;
   readonly status?: Section;
@@ -43,6 +44,7 @@ export function writeConfig(directory: string, parts: ConfigParts): string {
     confirm: { requestsPerSecond: 2_000, concurrency: 16, maxInterval: '1s', ...parts.confirm },
     // Many daemons run at a time.
     status: { listen: 'off', ...parts.status },
+    ...(parts.documents === undefined ? {} : { documents: parts.documents }),
     ...(parts.alerts === undefined ? {} : { alerts: parts.alerts }),
     ...(parts.watch === undefined ? {} : { watch: parts.watch }),
     ...(parts.mirror === undefined ? {} : { mirror: parts.mirror }),

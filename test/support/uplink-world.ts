@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { ExtractCache } from '../../src/content/extracts.js';
+import { NO_PROGRAMS, type Programs } from '../../src/content/helpers/programs.js';
 import { DIALECTS } from '../../src/peer/dialects/dialects.js';
 import type { ItemKey } from '../../src/state/entries.js';
 import type { Destination, Failure, Item, PendingItem, Version } from '../../src/state/entry.js';
@@ -79,6 +80,7 @@ export class UplinkWorld extends BaseWorld<FakePeer> {
   /** The result of reading a batch; undefined for the real one. */
   packResult: readonly Packed[] | undefined;
   extractDocument: Readers['extractDocument'] = extractDocument;
+  programs: Programs = NO_PROGRAMS;
   readersFailure: (() => Readers['failure']) | undefined;
   /** Whether documents travel as text to every peer. */
   extracts = false;
@@ -137,6 +139,7 @@ export class UplinkWorld extends BaseWorld<FakePeer> {
       embeddedPeer: onLookUps && { peerdocs },
       dialect: this.dialect,
       readers: this.#readers(),
+      programs: this.#programs(),
       extracts: new ExtractCache(
         join(this.stateDir, 'extracts'),
         clock,
@@ -159,6 +162,15 @@ export class UplinkWorld extends BaseWorld<FakePeer> {
     });
   }
 
+  #programs(): UplinkDeps['programs'] {
+    const current = () => this.programs;
+    return {
+      get current() {
+        return current();
+      },
+    };
+  }
+
   #readers(): Readers {
     const failure = () => this.readersFailure?.();
     return {
@@ -166,7 +178,7 @@ export class UplinkWorld extends BaseWorld<FakePeer> {
         await this.beforePack();
         return this.packResult ?? pack(order);
       },
-      extractDocument: (order) => this.extractDocument(order),
+      extractDocument: (order, onProgress) => this.extractDocument(order, onProgress),
       get failure() {
         return failure();
       },

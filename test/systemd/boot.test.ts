@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { pdf } from '../content/documents.js';
 import { until } from '../support/wait.js';
 import { Container, PACKAGE } from './container.js';
 import { rootDirectory, whyNoSystemd } from './root-directory.js';
@@ -24,7 +25,9 @@ const config = {
   folders: [folderOf('odd', odd), folderOf('slash', slash), folderOf('notes', notes)],
   state: { dir: '/var/lib/peersync/state' },
   log: { level: 'debug' },
+  documents: { commands: { '.backwards': ['tac', '{file}'] } },
 };
+const SCANNED = 'The quick brown fox jumps over the lazy dog';
 
 let container: Container;
 const show = (property: string) => container.show(UNIT, property);
@@ -112,6 +115,26 @@ describe.skipIf(reason !== undefined)(
       const isKnown = async () =>
         /^3 documents confirmed, nothing waiting, last/.test(await show('StatusText'));
       await until(isKnown, 'systemd knows it');
+    });
+
+    it('reads scans and rare formats by programs, under all limits of the unit', async () => {
+      await container.write('/srv/text.base64', Buffer.from(pdf(SCANNED)).toString('base64'));
+      await container.sh(
+        'base64 -d /srv/text.base64 > /srv/text.pdf; pdftoppm -png -gray -r 200 -singlefile /srv/text.pdf "$1/scan"',
+        notes,
+      );
+      await container.write(`${notes}/a.backwards`, 'last\nmiddle\nfirst\n');
+      await hears(/^confirmed notes\/scan\.png/, LONG_MS);
+      await hears(/^confirmed notes\/a\.backwards/, LONG_MS);
+      const why = async (file: string) => {
+        const cli = ['runuser', '-u', 'peersync', '--', 'node', `${PACKAGE}/dist/cli.js`] as const;
+        const { stderr, stdout } = await container.run(...cli, 'why', file, '-c', CONFIG, '--json');
+        expect(stderr).toBe('');
+        return JSON.parse(stdout);
+      };
+      expect((await why(`${notes}/scan.png`)).extracted).toMatchObject({ words: 9, ocrPages: 1 });
+      const backwards = await why(`${notes}/a.backwards`);
+      expect(backwards.extracted).toMatchObject({ reader: 'tac', words: 3 });
     });
 
     it('logs to the journal with priorities, as peersync', async () => {

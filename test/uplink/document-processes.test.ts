@@ -1,9 +1,11 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect, it, onTestFinished } from 'vitest';
+import type { PageProgress } from '../../src/content/readers/document-reader.js';
 import type { Logger } from '../../src/lib/logger.js';
 import { silentLogger } from '../../src/lib/logger.js';
+import { nextTurn } from '../../src/lib/slices.js';
 import { DIALECTS } from '../../src/peer/dialects/dialects.js';
 import { DocumentProcesses, usualConcurrency } from '../../src/uplink/document-processes.js';
 import type { DocumentOrder } from '../../src/uplink/documents.js';
@@ -44,6 +46,18 @@ const PROGRAM = `
     }
     if (file === 'fills the heap') for (const all = []; ; ) all.push(Array(1e5).fill({}));
     if (file === 'breaks') throw new Error('a bug');
+    if (file === 'reports pages')
+      for (let page = 1; page <= 3; page += 1) write({ id, progress: { page, pages: 3 } });
+    if (file === 'reports a page and hangs') {
+      // Its limit begins anew with the page.
+      write({ id, progress: { page: 1, pages: 3 } });
+      for (;;);
+    }
+    if (file === 'leaves a program' || file === 'a program and a crash') {
+      const child = spawn('sleep', ['600'], { stdio: 'ignore' });
+      appendFileSync(begun + '.child', String(child.pid));
+      if (file === 'a program and a crash') process.exit(1);
+    }
     if (file === 'environment') answer({ kind: 'wordless', reader: JSON.stringify(process.env) });
     else if (file === 'heap') answer({ kind: 'wordless', reader: String(getHeapStatistics().heap_size_limit) });
     else if (file === 'pid' || file === 'last, and loops') answer({ kind: 'wordless', reader: String(process.pid) });
@@ -60,13 +74,27 @@ const PROGRAM = `
     if (file === 'leaves a loop' || file === 'last, and loops') for (;;);
   }`;
 
-function processes(clock: FakeClock, program = PROGRAM, log: Logger = silentLogger) {
+function processes(
+  clock: FakeClock,
+  program = PROGRAM,
+  log: Logger = silentLogger,
+  directory = join(temporaryDirectory(), 'reading'),
+) {
   const path = join(temporaryDirectory(), 'process.mjs');
   writeFileSync(path, program);
-  const documents = new DocumentProcesses(pathToFileURL(path), clock, log);
+  const documents = new DocumentProcesses(
+    pathToFileURL(path),
+    directory,
+    join(directory, '../extracts'),
+    clock,
+    log,
+  );
   onTestFinished(() => documents.close());
-  const read = (file: string) =>
-    documents.read({ file, rules: DIALECTS.standard.content, wanted: 'text' } as DocumentOrder);
+  const read = (file: string, onProgress?: (progress: PageProgress) => void) =>
+    documents.read(
+      { file, rules: DIALECTS.standard.content, wanted: 'text' } as DocumentOrder,
+      onProgress,
+    );
   const begunFile = (file: string) => `${path}.${file}`;
   /** The processes that began to read this document, the earliest first. */
   const pidsOf = (file: string) =>
@@ -79,7 +107,20 @@ function processes(clock: FakeClock, program = PROGRAM, log: Logger = silentLogg
 const refused = (code: string, why: string) => ({
   kind: 'refused',
   failure: { code, message: expect.stringContaining(why) },
+  isMomentary: true,
 });
+
+it('files that a process of an earlier daemon left are removed', async () => {
+  const directory = join(temporaryDirectory(), 'reading');
+  mkdirSync(join(directory, '7'), { recursive: true });
+  const { documents, read } = processes(new FakeClock(), PROGRAM, silentLogger, directory);
+  await documents.removeLeftovers();
+  await read('fine');
+  expect(readdirSync(directory)).toEqual(['1']);
+  await read('SIGUSR2');
+  await until(() => readdirSync(directory).length < 2, 'the files of the process are removed');
+});
+
 it('the text of a document is answered as a page', async () => {
   const { read } = processes(new FakeClock());
   expect(await read('text')).toEqual({
@@ -125,6 +166,48 @@ it('a document whose reading never ends is refused after ten minutes, and the ne
   await clock.advance(1_500);
   expect(await hangs).toMatchObject(refused('DOCUMENT_TOO_LARGE', 'longer than 10 min'));
   expect(await read('fine')).toEqual(fine);
+});
+
+it('the pages of a document are reported while it is read', async () => {
+  const { read } = processes(new FakeClock());
+  const pages: PageProgress[] = [];
+  expect(await read('reports pages', (page) => void pages.push(page))).toMatchObject({
+    reader: 'reports pages',
+  });
+  expect(pages).toEqual([1, 2, 3].map((page) => ({ page, pages: 3 })));
+});
+
+it('a document with pages is refused when none was read for ten minutes', async () => {
+  const clock = new FakeClock();
+  const { read } = processes(clock);
+  let pages = 0;
+  const hangs = read('reports a page and hangs', () => {
+    pages += 1;
+  });
+  await until(() => pages === 1, 'a page is reported');
+  await clock.advance(599_000);
+  let isOver = false;
+  void hangs.then(() => {
+    isOver = true;
+  });
+  await nextTurn();
+  expect(isOver).toBe(false);
+  await clock.advance(2_000);
+  expect(await hangs).toMatchObject(refused('DOCUMENT_TOO_LARGE', 'longer than 10 min'));
+});
+
+const childOf = (begun: string) => Number(readFileSync(`${begun}.child`, 'utf8'));
+
+it('programs that a process started end with it', async () => {
+  const { begunFile, documents, read } = processes(new FakeClock());
+  await read('leaves a program');
+  const left = childOf(begunFile('leaves a program'));
+  expect(runs(left)).toBe(true);
+  await read('a program and a crash');
+  const ofCrash = childOf(begunFile('a program and a crash'));
+  await until(() => !runs(ofCrash), 'the program of the process that crashed has ended');
+  await documents.close();
+  await until(() => !runs(left), 'the program has ended');
 });
 
 it('a loop that a document left in its process is not blamed on the next document', async () => {
@@ -252,7 +335,8 @@ it('the environment of the daemon, which may hold passwords, does not reach a pr
   expect(found.kind).toBe('wordless');
   const names = Object.keys(JSON.parse(found.reader));
   expect(names).toContain('MALLOC_ARENA_MAX');
-  expect(names.filter((name) => name !== 'MALLOC_ARENA_MAX' && name !== 'TZ')).toEqual([]);
+  const usual = ['LANG', 'MALLOC_ARENA_MAX', 'PATH', 'TZ'];
+  expect(names.filter((name) => !usual.includes(name))).toEqual([]);
 });
 
 it('no document is blamed for a program that does not start: all wait until it does', async () => {

@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ExtractCache } from '../../src/content/extracts.js';
 import { fingerprintNow } from '../../src/content/file-reader.js';
+import { NO_PROGRAMS, type Programs } from '../../src/content/helpers/programs.js';
 import { type Encoding, fileStat } from '../../src/lib/file.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import type { ContentRules } from '../../src/peer/dialects/dialect.js';
@@ -113,6 +114,7 @@ async function pageFor(name: string, content: string): Promise<string> {
     ...versionOf(name, content),
     rules: DIALECTS.standard.content,
     wanted: 'text',
+    programs: NO_PROGRAMS,
   } as const;
   const found = await extractDocument(order);
   if (found.kind !== 'extracted') throw new Error(`it is ${found.kind}`);
@@ -122,20 +124,31 @@ async function pageFor(name: string, content: string): Promise<string> {
 /** Extracts a document, and packs it for the peer. */
 async function packedDocument(
   file: Omit<PackFile, 'extract'>,
-  isExtracted: boolean,
+  asksForText: boolean,
   rules: ContentRules,
   read: Packers['extractDocument'] = extractDocument,
+  programs: Programs = NO_PROGRAMS,
 ): Promise<Packed | undefined> {
   const clock = new FakeClock();
   const extracts = new ExtractCache(join(temporaryDirectory(), 'extracts'), clock, () => 1e9);
   const readers = { pack: async () => [], extractDocument: read, failure: undefined };
-  const extractor = new Extractor({ clock, extracts, log: silentLogger, readers });
+  const extractor = new Extractor({
+    clock,
+    extracts,
+    log: silentLogger,
+    programs: { current: programs },
+    readers,
+  });
   const { signal } = new AbortController();
-  const found = await extractor.extract({ ...file, rules, isExtracted }, signal);
+  const found = await extractor.extract({ ...file, rules, asksForText }, signal);
   if (found.kind !== 'ready') return found;
   const files = [{ ...file, extract: found.extract }];
   const [packed] = await packAll(async (order) => pack(order), { rules, files });
   return packed;
+}
+
+function refusedBy(code: string): Awaited<ReturnType<Packers['extractDocument']>> {
+  return { kind: 'refused', failure: { code, message: 'It is not read.', hint: '' } };
 }
 
 describe('a document for a peer that takes files', () => {
@@ -144,10 +157,12 @@ describe('a document for a peer that takes files', () => {
   const packedAs = async (
     name: string,
     content: Uint8Array,
-    isExtracted = false,
+    asksForText = false,
     read: Packers['extractDocument'] = extractDocument,
+    programs: Programs = NO_PROGRAMS,
   ) => {
-    const packed = await packedDocument(versionOf(name, content), isExtracted, rules, read);
+    const file = versionOf(name, content);
+    const packed = await packedDocument(file, asksForText, rules, read, programs);
     if (packed?.kind !== 'content') return packed?.kind;
     return `${packed.type.replace(/;.*/, '').replace(/.*\./, '')}, ${packed.words} words`;
   };
@@ -165,7 +180,6 @@ describe('a document for a peer that takes files', () => {
     ['long.pdf', pdf(...Array(9).fill(words.repeat(9))), 'application/pdf, 100 words'],
     // Its words are separated by other characters, too, and the peer counts blanks.
     ['asian.docx', docx('東京、大阪、京都、'.repeat(9)), 'document, 6 words'],
-    ['scan.pdf', pdf(''), 'application/pdf, 0 words'],
     ['broken.pdf', Buffer.from(pdf(words)).subarray(0, 200), 'application/pdf, undefined words'],
   ])(
     'is sent as text if the peer reads its kind badly, else unchanged with its words counted: %s',
@@ -174,13 +188,93 @@ describe('a document for a peer that takes files', () => {
     },
   );
 
+  const OCR: Programs = {
+    ...NO_PROGRAMS,
+    ocr: {
+      tesseract: '/bin/tesseract',
+      pdftoppm: '/bin/pdftoppm',
+      languages: 'eng',
+      findsRotation: false,
+      dpi: 300,
+      maxPages: 10,
+      pageTimeoutMs: 1_000,
+    },
+  };
+  const page = { bytes: Buffer.from('<p>one'), extracted: { reader: 'PDF', words: 1 } };
+
+  it('is not sent if its reader finds no word, because nobody would find it', async () => {
+    const read = async () => ({ kind: 'extracted', words: 0 }) as const;
+    expect(await packedAs('empty.docx', docx(''), false, read)).toBe('wordless');
+  });
+
+  it.each<[string, Awaited<ReturnType<Packers['extractDocument']>>, string]>([
+    ['a scan as text', { kind: 'extracted', words: 1, page }, 'text/html, 1 words'],
+    ['a PDF with text as it is', { kind: 'extracted', words: 12 }, 'application/pdf, 12 words'],
+    [
+      'a PDF that cannot be read as it is',
+      refusedBy('DOCUMENT_BROKEN'),
+      'application/pdf, undefined words',
+    ],
+    ['no PDF without a word', { kind: 'wordless', reader: 'PDF' }, 'wordless'],
+    ['no PDF with blank pages only', { kind: 'extracted', words: 0 }, 'wordless'],
+  ])('with OCR, the peer gets %s', async (_, found, expected) => {
+    const asked: string[] = [];
+    const read: Packers['extractDocument'] = async ({ wanted }) => {
+      asked.push(wanted);
+      return found;
+    };
+    expect(await packedAs('a.pdf', pdf(words), false, read, OCR)).toBe(expected);
+    expect(asked[0]).toBe('textIfScanned');
+  });
+
+  it.each<[string, Awaited<ReturnType<Packers['extractDocument']>>, string]>([
+    ['is not sent: its pages may have no word', { kind: 'extracted', words: 0 }, 'refused'],
+    [
+      'is sent as it is if it has words',
+      { kind: 'extracted', words: 9 },
+      'application/pdf, 9 words',
+    ],
+  ])('a PDF whose pages OCR cannot read %s', async (_, counted, expected) => {
+    const read: Packers['extractDocument'] = async ({ wanted }) =>
+      wanted === 'words' ? counted : refusedBy('DOCUMENT_TOO_LARGE');
+    expect(await packedAs('a.pdf', pdf(words), false, read, OCR)).toBe(expected);
+  });
+
+  it('a scan waits for OCR if there is none', async () => {
+    const packed = await packedDocument(
+      versionOf('scan.pdf', pdf('')),
+      false,
+      rules,
+      extractDocument,
+    );
+    expect(packed).toMatchObject({ kind: 'refused', failure: { code: 'NO_OCR' } });
+  });
+
+  const OLE = Buffer.from('d0cf11e0a1b11ae1', 'hex');
+  it('an old document is sent as text if its program is installed, and as it is otherwise', async () => {
+    const read: Packers['extractDocument'] = async ({ wanted }) => {
+      expect(wanted).toBe('text');
+      return { kind: 'extracted', words: 1, page };
+    };
+    const catdoc = { program: '/bin/catdoc', name: 'catdoc', args: [], output: 'text' } as const;
+    const commands = { '.doc': catdoc };
+    expect(await packedAs('a.doc', OLE, false, read, { ...NO_PROGRAMS, commands })).toBe(
+      'text/html, 1 words',
+    );
+    expect(await packedAs('a.doc', OLE, false, read)).toBe('application/msword, undefined words');
+    const broken = async () => refusedBy('DOCUMENT_BROKEN');
+    expect(await packedAs('a.doc', OLE, false, broken, { ...NO_PROGRAMS, commands })).toBe(
+      'application/msword, undefined words',
+    );
+  });
+
   it('is read through a link if links are followed', async () => {
     const { file, version } = versionOf('a.docx', docx(words));
     const link = join(dirname(file), 'link.docx');
     symlinkSync(file, link);
-    for (const isExtracted of [false, true]) {
+    for (const asksForText of [false, true]) {
       const linked = { file: link, version, linksWithin: dirname(file) };
-      const packed = await packedDocument(linked, isExtracted, rules);
+      const packed = await packedDocument(linked, asksForText, rules);
       expect(packed).toMatchObject({ kind: 'content', words: 17 });
     }
   });

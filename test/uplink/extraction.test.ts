@@ -1,10 +1,13 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import type { PageProgress } from '../../src/content/readers/document-reader.js';
 import { DIALECTS } from '../../src/peer/dialects/dialects.js';
 import { extractDocument } from '../../src/uplink/document-text.js';
 import type { DocumentOrder, Extracted } from '../../src/uplink/documents.js';
+import { retryItems } from '../../src/uplink/retry.js';
 import { rtf, zipped } from '../content/documents.js';
+import { OCR } from '../content/programs.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { fails, takes, unreachable } from '../support/fake-peer.js';
 import { temporaryDirectory } from '../support/temp.js';
@@ -134,6 +137,68 @@ it('the same document under several names is read once, also at the same time', 
   document(w, 'd.eml', 'a slow document');
   await w.allConfirmed(5);
   expect(read).toHaveLength(2);
+});
+
+const failing = (code: string) => ({
+  kind: 'refused' as const,
+  failure: { code, message: 'No text can be read from the file.', hint: 'Save it anew.' },
+});
+
+/** A world in which every reading has this result, and the number of readings. */
+async function worldWith(result: Extracted) {
+  const w = await world();
+  const readings = { count: 0 };
+  w.extractDocument = async () => {
+    readings.count += 1;
+    return result;
+  };
+  return { w, readings };
+}
+
+it.each([
+  ['quarantined', failing('DOCUMENT_BROKEN')],
+  ['quarantined', failing('DOCUMENT_ENCRYPTED')],
+  ['quarantined', failing('DOCUMENT_TOO_LARGE')],
+  ['skipped', { kind: 'wordless', reader: 'PDF' }],
+] as const)('a copy of a document that is %s is not read again: %j', async (status, result) => {
+  const { w, readings } = await worldWith(result);
+  const are = (...paths: readonly string[]) =>
+    w.until(() => paths.every((path) => w.statusOf(path) === status), `they are ${status}`);
+  document(w, 'a.pdf', 'a document');
+  document(w, 'b.pdf', 'a document');
+  await are('a.pdf', 'b.pdf');
+  await w.stop();
+  await w.start();
+  document(w, 'c.pdf', 'a document');
+  await are('c.pdf');
+  expect(readings.count).toBe(1);
+});
+
+it('a document that is retried is read again', async () => {
+  const { w, readings } = await worldWith(failing('DOCUMENT_BROKEN'));
+  document(w, 'a.pdf', 'a document');
+  await w.until(() => w.statusOf('a.pdf') === 'quarantined', 'it cannot be read');
+  w.extractDocument = async () => textOf('<p>read at last');
+  const { clock, state, stateDir } = w;
+  await retryItems({ clock, extracts: join(stateDir, 'extracts'), state }, undefined);
+  await w.confirmed('a.pdf');
+  expect([sent(w, 'a.pdf'), readings.count]).toEqual(['<p>read at last', 1]);
+});
+
+it.each<[string, Extracted, string]>([
+  [
+    'that failed for lack of time or memory',
+    { ...failing('DOCUMENT_TOO_LARGE'), isMomentary: true },
+    'quarantined',
+  ],
+  ['that lacks a program', failing('NO_OCR'), 'skipped'],
+])('a copy of a document %s is read', async (_, result, status) => {
+  const { w, readings } = await worldWith(result);
+  for (const path of ['a.pdf', 'b.pdf']) {
+    document(w, path, 'a document');
+    await w.until(() => w.statusOf(path) === status, `it is ${status}`);
+  }
+  expect(readings.count).toBe(2);
 });
 
 it('an archive under another name has that name as its title', async () => {
@@ -304,6 +369,110 @@ it('documents of a folder that is missing wait for it, and are read when it is b
   state = 'there';
   w.uplink.foldersChanged();
   await w.confirmed('a.pdf');
+});
+
+describe('a document that lacks a program', () => {
+  const without = (code: string): Extracted => ({
+    kind: 'refused',
+    failure: { code, message: 'The file is a scan.', hint: 'Install it.' },
+  });
+
+  it.each(['NO_OCR', 'NO_HELPER'])('is skipped, and that is logged once: %s', async (code) => {
+    const w = await world();
+    w.extractDocument = async () => without(code);
+    for (let again = 0; again < 2; again += 1) {
+      document(w, 'scan.pdf', `a scan ${again}`);
+      await w.until(() => w.statusOf('scan.pdf') === 'skipped', 'it is skipped');
+    }
+    expect(w.state.get('inbox', 'scan.pdf')).toMatchObject({ failure: { code } });
+    expect(w.logged.filter((line) => line.includes('skipped'))).toEqual([
+      'info: skipped inbox/scan.pdf: The file is a scan. Install it.',
+    ]);
+    expect(w.peer.pushes).toEqual([]);
+  });
+
+  it('is looked at again if other programs were found while it was read', async () => {
+    const w = await world();
+    w.extractDocument = async () => {
+      w.programs = { commands: {}, ocr: OCR };
+      return without('NO_OCR');
+    };
+    document(w, 'scan.pdf', 'a scan');
+    await w.until(() => w.rechecked.includes('scan.pdf'), 'it is looked at again');
+    expect(w.statusOf('scan.pdf')).toBe('pending');
+  });
+
+  it('is quarantined for any other reason', async () => {
+    const w = await world();
+    w.extractDocument = async () => without('DOCUMENT_BROKEN');
+    document(w, 'scan.pdf', 'a scan');
+    expect(await w.quarantined('scan.pdf')).toMatchObject({ code: 'DOCUMENT_BROKEN' });
+  });
+});
+
+describe('the progress of a reading', () => {
+  /** A document of pages, of which a test reads one after the other. */
+  async function paged(options: UplinkWorldOptions = {}) {
+    const w = await world(options);
+    const end = deferred();
+    let report: ((progress: PageProgress) => void) | undefined;
+    w.extractDocument = async (_, onProgress) => {
+      report = onProgress;
+      await end.promise;
+      return {
+        kind: 'extracted',
+        words: 2,
+        page: {
+          bytes: Buffer.from('<p>text'),
+          extracted: { reader: 'PDF', words: 2, pages: 500, ocrPages: 30 },
+        },
+      };
+    };
+    document(w, 'book.pdf', 'a book');
+    await w.until(() => documents(w).reading === 1, 'it is read');
+    return { w, read: (page: number) => report?.({ page, pages: 500 }), end: () => end.resolve() };
+  }
+
+  it('is told with its page, and counts as work that goes on', async () => {
+    const { end, read, w } = await paged();
+    const [check] = w.uplink.health.filter(({ name }) => name === 'documents');
+    const since = documents(w).longest?.since ?? 0;
+    expect(documents(w).longest).toEqual({ file: 'inbox/book.pdf', since });
+    expect(w.uplink.extractionOf(w.pending('book.pdf'))).toEqual({ since });
+    check?.look(0);
+    check?.look(1_000);
+    read(37);
+    expect(documents(w).longest).toEqual({ file: 'inbox/book.pdf', since, page: 37, pages: 500 });
+    expect(w.uplink.extractionOf(w.pending('book.pdf'))).toEqual({ since, page: 37, pages: 500 });
+    expect(check?.look(2_000)).toBe(0);
+    end();
+    await w.confirmed('book.pdf');
+    expect(documents(w).longest).toBeUndefined();
+    expect(w.uplink.readTotals).toEqual({ documents: 1, pages: 500, ocrPages: 30 });
+  });
+
+  it('is told as documents and pages a minute, of the last minutes', async () => {
+    const clock = new FakeClock();
+    const { end, read, w } = await paged({ clock });
+    expect(documents(w).perMinute).toBeUndefined();
+    for (let page = 1; page <= 61; page += 1) {
+      read(page);
+      await clock.advance(1_000);
+    }
+    expect(documents(w).perMinute).toEqual({ documents: 0, pages: 59 });
+    // A process that reads it anew counts no page twice.
+    read(1);
+    expect(w.uplink.readTotals.pages).toBe(61);
+    await clock.advance(6 * 60_000);
+    expect(documents(w).perMinute).toBeUndefined();
+    read(90);
+    await clock.advance(10_000);
+    read(100);
+    expect(documents(w).perMinute).toEqual({ documents: 0, pages: 60 });
+    end();
+    await w.confirmed('book.pdf');
+    expect(documents(w)).toEqual({ waiting: 0, reading: 0 });
+  });
 });
 
 it('the lane of documents has a health check, for which a slow document is no fault', async () => {

@@ -15,9 +15,10 @@ import { EncodingDetector } from '../../src/content/encoding.js';
 import { fingerprintNow, type ReadOrder } from '../../src/content/file-reader.js';
 import { type Clock, systemClock } from '../../src/lib/clock.js';
 import { State } from '../../src/state/state.js';
+import { command, OCR } from '../content/programs.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
-import { folderOf, gate, Inbox, PEER, SETTLE_MS } from './inbox.js';
+import { folderOf, gate, Inbox, PEER, PROGRAMS, SETTLE_MS, skipAsUplink } from './inbox.js';
 
 const HOUR = 3_600_000;
 const NOBODY = 65_534;
@@ -354,10 +355,10 @@ describe('a file is skipped', () => {
 
   it('while the peer does not take its encoding, and is not read again for that', async () => {
     const inbox = await new Inbox({
-      picture: Buffer.from('\x89PNG\r\n\x1a\n\0', 'latin1'),
+      picture: Buffer.from('GIF89a\0', 'latin1'),
     }).start();
     const entry = inbox.get('picture');
-    const failure = { code: 'NOT_TEXT', message: 'It is a picture (PNG).' };
+    const failure = { code: 'NOT_TEXT', message: 'It is a picture (GIF).' };
     expect(entry).toMatchObject({ status: 'skipped', failure });
     const reads: string[] = [];
     const readGroup = async (orders: readonly ReadOrder[]) => {
@@ -383,6 +384,25 @@ describe('a file is skipped', () => {
       failure: { message: 'Not binary.' },
     });
   });
+
+  it.each([
+    ['NO_OCR', 'scan.pdf', { commands: {}, ocr: OCR }],
+    ['NO_HELPER', 'plan.dwg', { commands: { '.dwg': command('dwg2text') } }],
+  ])(
+    'while there is no program for it, also after a restart, and no longer: %s',
+    async (code, path, after) => {
+      const inbox = await new Inbox({ [path]: '%PDF-1.7' }).start();
+      skipAsUplink(inbox, path, code);
+      const entry = inbox.get(path);
+      await inbox.start();
+      expect(inbox.get(path)).toStrictEqual(entry);
+      await inbox.start({ programs: { ...PROGRAMS, current: after } });
+      expect(inbox.get(path)).toMatchObject({
+        status: 'pending',
+        version: { encoding: 'document' },
+      });
+    },
+  );
 
   it('by a new rule, which drops its record; a file with a new URL and collection is pending at once', async () => {
     const inbox = await new Inbox(['a.txt', 'd/e/b.txt', 'c.txt']).start();

@@ -12,13 +12,15 @@ import { dirname, join } from 'node:path';
 import { expect } from 'vitest';
 import type { FolderConfig } from '../../src/config/config.js';
 import { fingerprintNow } from '../../src/content/file-reader.js';
+import { NO_PROGRAMS } from '../../src/content/helpers/programs.js';
 import { systemClock } from '../../src/lib/clock.js';
+import { fileStat } from '../../src/lib/file.js';
 import type { Logger } from '../../src/lib/logger.js';
 import type { Entry, PendingItem, Sent } from '../../src/state/entry.js';
 import { State } from '../../src/state/state.js';
-import { accepted } from '../../src/state/transitions.js';
+import { accepted, skipped } from '../../src/state/transitions.js';
 import type { ReadMode } from '../../src/watch/debouncer.js';
-import type { PeerFacts } from '../../src/watch/deps.js';
+import type { PeerFacts, ReadingPrograms } from '../../src/watch/deps.js';
 import { type List, list } from '../../src/watch/lister.js';
 import {
   type FolderStatus,
@@ -60,6 +62,9 @@ export const PEER: PeerFacts = {
       : undefined,
   isEmbedded: () => undefined,
 };
+
+/** No program reads documents. */
+export const PROGRAMS: ReadingPrograms = { current: NO_PROGRAMS, onScan: () => {} };
 
 /** Lists in this thread. */
 export const listHere: List = async (order) => list(order);
@@ -115,6 +120,7 @@ export class Inbox {
       clock,
       log,
       peer: PEER,
+      programs: PROGRAMS,
       hints: true,
       rescanMs: 3_600_000,
       list: listHere,
@@ -263,6 +269,14 @@ export function send(inbox: Inbox): Inbox {
   for (const entry of [...inbox.state.entries.all()])
     if (entry.status === 'pending') inbox.state.put(accepted(entry, sentOf(entry), entry.since));
   return inbox;
+}
+
+/** Skips a pending item, as the uplink does with a document that lacks a program. */
+export function skipAsUplink(inbox: Inbox, path: string, code: string): void {
+  const entry = inbox.get(path);
+  if (entry?.status !== 'pending') throw new Error(`${path} is ${entry?.status}`);
+  const failure = { code, message: 'It is a scan.', hint: 'Install it.' };
+  inbox.state.put(skipped(entry, entry, fileStat(entry.version), failure, entry.since));
 }
 
 /** A promise that a test fulfils. */

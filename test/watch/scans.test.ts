@@ -6,6 +6,7 @@ import { FSWatcher } from 'chokidar';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { FolderConfig } from '../../src/config/config.js';
 import { HashQueue } from '../../src/content/hash-queue.js';
+import { NO_PROGRAMS } from '../../src/content/helpers/programs.js';
 import { systemClock } from '../../src/lib/clock.js';
 import type { Encoding } from '../../src/lib/file.js';
 import { silentLogger } from '../../src/lib/logger.js';
@@ -20,13 +21,23 @@ import { DirectoryEvents, type EventListener, type FsEvents } from '../../src/wa
 import { entriesOf, type List, type Listing, listIn, listsName } from '../../src/watch/lister.js';
 import { Reconciler } from '../../src/watch/reconciler.js';
 import { Renames } from '../../src/watch/renames.js';
+import { command, OCR } from '../content/programs.js';
 import { afterwards } from '../support/afterwards.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { busyIn, goesOn } from '../support/health.js';
 import { compiledProgram } from '../support/program.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
-import { folderOf, gate, Inbox, listHere, PEER, SETTLE_MS } from './inbox.js';
+import {
+  folderOf,
+  gate,
+  Inbox,
+  listHere,
+  PEER,
+  PROGRAMS,
+  SETTLE_MS,
+  skipAsUplink,
+} from './inbox.js';
 
 const HOUR = 3_600_000;
 
@@ -257,6 +268,34 @@ describe('a scan', () => {
     expect(inbox.state.counts()).toMatchObject({ pending: 20, skipped: 0 });
   });
 
+  it('takes files that a program reads by now, even if their directories did not change', async () => {
+    const files = { 'a/plan.dwg': Uint8Array.of(0, 1, 2, 255), 'a/b/scan.pdf': '%PDF-1.7' };
+    let current = NO_PROGRAMS;
+    let begun = 0;
+    const programs = {
+      get current() {
+        return current;
+      },
+      onScan: () => {
+        begun += 1;
+      },
+    };
+    const { inbox, compared } = await scanned(new Inbox(files), { programs });
+    skipAsUplink(inbox, 'a/b/scan.pdf', 'NO_OCR');
+    inbox.expect({ 'a/plan.dwg': 'skipped', 'a/b/scan.pdf': 'skipped' });
+    expect(await compared()).toBe(0);
+    current = { commands: { '.dwg': command('dwg2text') }, noOcr: 'missing' };
+    await inbox.rescan();
+    inbox.expect({ 'a/plan.dwg': 'pending', 'a/b/scan.pdf': 'skipped' });
+    expect(inbox.get('a/plan.dwg')).toMatchObject({ version: { encoding: 'document' } });
+    current = { commands: {}, ocr: OCR };
+    await inbox.rescan();
+    inbox.expect({ 'a/b/scan.pdf': 'pending' });
+    const before = begun;
+    expect(await compared()).toBe(0);
+    expect(begun).toBe(before + 1);
+  });
+
   const rule = { match: 'f1', collection: 'other' };
   it.each<[string, Partial<FolderConfig>, object | undefined]>([
     ['collection', { collection: 'other' }, { status: 'pending', collection: 'other' }],
@@ -417,6 +456,7 @@ describe('the absence of a file', () => {
       ...shared,
       renames,
       peer: { ...PEER, isEmbedded: () => false },
+      programs: PROGRAMS,
       committer: new Committer(state, clock, log),
       policy: WATCH_POLICY,
     };

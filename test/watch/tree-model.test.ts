@@ -29,7 +29,7 @@ import { Watcher } from '../../src/watch/watcher.js';
 import { afterwards } from '../support/afterwards.js';
 import { canMount, mount, run } from '../support/mounts.js';
 import { temporaryDirectory } from '../support/temp.js';
-import { folderOf, listHere, PEER } from './inbox.js';
+import { folderOf, listHere, PEER, PROGRAMS } from './inbox.js';
 
 /** The number of sequences; `PEERSYNC_TEST_SEED` repeats one run of them. */
 const SEQUENCES = Number(process.env.PEERSYNC_TEST_SEQUENCES ?? 200);
@@ -182,6 +182,7 @@ class Tree {
       clock,
       log: silentLogger,
       peer: { ...PEER, isEmbedded: () => false },
+      programs: PROGRAMS,
       hints: false,
       rescanMs: HOUR,
       list: listHere,

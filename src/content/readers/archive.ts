@@ -1,20 +1,18 @@
-import mime from 'mime';
 import { messageOf } from '../../lib/errors.js';
 import { counted } from '../../lib/text.js';
 import { formatBytes } from '../../lib/units.js';
-import { decoderOf, EncodingDetector } from '../encoding.js';
+import { ShortageError } from '../helpers/tools.js';
 import { documentKind, HEAD_BYTES, holdsPrivateKey, signedType } from '../signatures.js';
-import { DocumentError, type DocumentReader, type Extract } from './document-reader.js';
-import { readHtml } from './html.js';
-import { isKeptOut } from './kept-out.js';
-import type { ReadAttachment } from './mail.js';
+import { isNameOfHtml, plainText, type ReadAttachment, titled } from './attachments.js';
+import { MemberBudget } from './budget.js';
 import {
-  MEMBER_LIMITS,
-  type Member,
-  MemberError,
-  type MemberLimits,
-  MemberText,
-} from './members.js';
+  DocumentError,
+  type DocumentReader,
+  nestedIn,
+  type ReadContext,
+} from './document-reader.js';
+import { isKeptOut } from './kept-out.js';
+import { type Member, MemberError, MemberText } from './members.js';
 import { gunzipped, tarMembers } from './tar.js';
 import { zipMembers } from './zip.js';
 
@@ -27,16 +25,15 @@ const RESOURCE_FORK = /^__MACOSX\/|(?:^|\/)\._[^/]*$/i;
  * text. Files that no folder takes by default, such as secrets, are left out.
  *
  * Nothing is written, and each member is unpacked in memory. What a hostile archive can take is
- * limited by `limits`, for all archives within it together.
+ * limited by a budget, for all archives of one document together.
  */
-export function archiveReader(
-  readMember: ReadAttachment,
-  limits: MemberLimits = MEMBER_LIMITS,
-): DocumentReader {
+export function archiveReader(readMember: ReadAttachment): DocumentReader {
   return {
     name: 'archive',
-    read: async (bytes, depth, enoughCharacters, { name }) => {
-      const reading = new ArchiveReading(readMember, new MemberText(limits, enoughCharacters));
+    read: async (bytes, context) => {
+      const { budget = new MemberBudget(), depth, enoughCharacters, name } = context;
+      const text = new MemberText(budget, enoughCharacters);
+      const reading = new ArchiveReading(readMember, text, { ...context, budget });
       await reading.add(bytes, '', depth);
       // Without a title, a heading in the text of a member would be taken for one.
       return { text: reading.text.end(), title: depth === 0 ? name : undefined };
@@ -46,15 +43,11 @@ export function archiveReader(
 
 /** Reads an archive and those within it. */
 class ArchiveReading {
-  /** Number of bytes that may still be unpacked. */
-  #bytesLeft: number;
-
   constructor(
     private readonly readMember: ReadAttachment,
     readonly text: MemberText,
-  ) {
-    this.#bytesLeft = text.limits.bytes;
-  }
+    private readonly context: ReadContext,
+  ) {}
 
   /**
    * Adds the members of an archive.
@@ -72,7 +65,7 @@ class ArchiveReading {
     } catch (error) {
       if (this.text.isFull) return;
       const read = this.text.members - before;
-      if (read === 0) throw error;
+      if (read === 0 || error instanceof ShortageError) throw error;
       const which = within === '' ? 'The archive' : within.slice(0, -1);
       const where = `after ${counted(read, 'member')}`;
       this.text.cut(`${which} is damaged ${where} (${messageOf(error)}).`);
@@ -88,9 +81,10 @@ class ArchiveReading {
 
   /** @throws MemberError if that many bytes are too many */
   #spend(size: number): void {
-    this.#bytesLeft -= size;
-    if (this.#bytesLeft >= 0) return;
-    this.text.stop(`It unpacks to more than ${formatBytes(this.text.limits.bytes)}.`);
+    const { budget } = this.text;
+    budget.bytes += size;
+    if (budget.bytes <= budget.limits.bytes) return;
+    this.text.stop(`It unpacks to more than ${formatBytes(budget.limits.bytes)}.`);
     throw new MemberError('not unpacked');
   }
 
@@ -98,10 +92,14 @@ class ArchiveReading {
     const name = plainName(member.name);
     if (name === '' || RESOURCE_FORK.test(name) || isKeptOut(name)) return;
     const heading = within + name;
+    const { budget } = this.text;
+    if (budget.members >= budget.limits.members) this.text.stopAt(budget.limits.members, 'member');
     if (!this.text.heading(heading)) return;
+    budget.members += 1;
     try {
       this.text.add(await this.#textOf(member, heading, depth));
     } catch (error) {
+      if (error instanceof ShortageError) throw error;
       if (!this.text.isFull) this.text.add(`(${reasonOf(error)})`);
     }
   }
@@ -112,7 +110,7 @@ class ArchiveReading {
    * @throws an error that `reasonOf` explains
    */
   async #textOf(member: Member, heading: string, depth: number): Promise<string> {
-    const { limits } = this.text;
+    const { limits } = this.text.budget;
     if (member.isEncrypted) throw new MemberError('encrypted');
     if (!this.text.hasTime()) return '';
     if (member.size > limits.memberBytes) {
@@ -130,8 +128,10 @@ class ArchiveReading {
       await this.add(content, `${heading}/`, depth + 1);
       return '';
     }
-    const read = await this.readMember(content, heading, depth + 1);
-    return read === undefined ? plainText(content, heading, this.text.room) : titled(read);
+    const nested = nestedIn({ ...this.context, depth });
+    const read = await this.text.nested(() => this.readMember(content, heading, nested));
+    if (read !== undefined) return titled(read);
+    return plainText(content, { isHtml: isNameOfHtml(heading), room: this.text.room });
   }
 }
 
@@ -144,37 +144,11 @@ function plainName(name: string): string {
   return steps.filter((step) => !/^\.{0,2}$/.test(step)).join('/');
 }
 
-/** Size of the pieces in which the encoding of a text is detected, in bytes. */
-const PIECE_BYTES = 2 ** 20;
-
-/**
- * Returns the text of a file that no reader reads; empty if it is none.
- *
- * @param room number of bytes of UTF-8 for which there is room. Not much more is returned of plain
- *   text, because that would only take memory.
- */
-function plainText(content: Uint8Array, name: string, room: number): string {
-  const bytes = Buffer.from(content.buffer, content.byteOffset, content.byteLength);
-  const detector = new EncodingDetector();
-  for (let at = 0; at < bytes.length; at += PIECE_BYTES)
-    detector.write(bytes.subarray(at, at + PIECE_BYTES));
-  const encoding = detector.end();
-  if (encoding === 'binary') return '';
-  if (encoding === 'unknown-8bit') throw new MemberError('in an encoding that is not recognised');
-  const decoder = decoderOf(encoding);
-  const isHtml = /html/.test(mime.getType(`/${name}`) ?? '');
-  if (isHtml) return titled(readHtml(decoder.decode(bytes)));
-  // A byte order mark has up to three bytes.
-  return decoder.decode(bytes.subarray(0, (encoding.startsWith('utf-16') ? 2 * room : room) + 4));
-}
-
-function titled({ text, title }: Extract): string {
-  return title === undefined ? text : `${title}\n${text}`;
-}
-
 /** Returns why a member has no text, without a full stop. */
 function reasonOf(error: unknown): string {
   if (error instanceof MemberError) return error.message;
-  if (error instanceof DocumentError && error.code === 'DOCUMENT_ENCRYPTED') return 'encrypted';
+  if (!(error instanceof DocumentError)) return 'damaged';
+  if (error.code === 'DOCUMENT_ENCRYPTED') return 'encrypted';
+  if (error.code === 'NO_OCR') return error.message.replace(/^The file is |\.$/g, '');
   return 'damaged';
 }

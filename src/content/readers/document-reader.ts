@@ -1,22 +1,76 @@
 import { type ErrorTable, tableError } from '../../lib/errors.js';
+import type { ExtractedBy } from '../../lib/file.js';
+import type { Ocr } from '../helpers/ocr.js';
+import type { Tools } from '../helpers/tools.js';
+import { MemberBudget } from './budget.js';
 
 /** The text and the metadata of a document. */
 export interface Extract {
   readonly text: string;
+  /** The text of the files that are attached to a PDF. A peer that reads the PDF has none of it. */
+  readonly attached?: string | undefined;
   readonly title?: string | undefined;
   readonly author?: string | undefined;
   /** When the document was last changed or, if unknown, written, in ms since the epoch. */
   readonly date?: number | undefined;
   /** A BCP 47 tag: `de`, `en-GB`. */
   readonly language?: string | undefined;
+  /** The name of the reader, if it is not that of the `DocumentReader`. */
+  readonly reader?: string;
+  /** How it was found, besides the reader, its words and its time. */
+  readonly found?: Partial<ExtractedBy> | undefined;
 }
 
 /** The parameters of a reading besides the content. */
 export interface ReadContext {
   /** The name of the file, without its directory. */
   readonly name: string;
+  /** How many other documents this one is nested in, as the attachment of a message. */
+  readonly depth: number;
+  /** Number of characters after which the rest may be left out. */
+  readonly enoughCharacters: number;
   /** Called after each page, by a reader of pages. */
-  readonly onPage: () => void;
+  readonly onPage: (progress: PageProgress) => void;
+  /** The programs that may be used; undefined if there are none. */
+  readonly tools?: Tools | undefined;
+  /** OCR for this document and those nested in it; undefined if there is none. */
+  readonly ocr?: Ocr | undefined;
+  /** What archives in the document may still take; undefined for the usual limits. */
+  readonly budget?: MemberBudget | undefined;
+}
+
+/** Returns the context of a document that is nested in another one, which is read whole. */
+export function nestedIn({
+  budget = new MemberBudget(),
+  depth,
+  ocr,
+  onPage,
+  tools,
+}: ReadContext): Omit<ReadContext, 'name'> {
+  const enoughCharacters = Number.POSITIVE_INFINITY;
+  return { budget, depth: depth + 1, enoughCharacters, ocr, onPage, tools };
+}
+
+/**
+ * Whether there is time for the next part of a document, such as a page. There always is, unless it
+ * is in an archive. Records it if there is not.
+ */
+export function mayGoOn({ budget }: Pick<ReadContext, 'budget'>): boolean {
+  return budget?.hasTime() ?? true;
+}
+
+/**
+ * Whether a document is read to its end. If only its words are counted, a part of it is read, and
+ * OCR is not used.
+ */
+export function isReadWhole({ enoughCharacters }: ReadContext): boolean {
+  return enoughCharacters === Number.POSITIVE_INFINITY;
+}
+
+/** How far a document with pages is read. */
+export interface PageProgress {
+  readonly page: number;
+  readonly pages: number;
 }
 
 /**
@@ -35,16 +89,9 @@ export interface DocumentReader {
   /**
    * Reads a whole file. Content other than text (pictures, sound) is left out.
    *
-   * @param depth how many other documents this one is nested in, as the attachment of a message
-   * @param enoughCharacters number of characters after which the rest may be left out
    * @throws DocumentError for a known cause; any other error means that the file is damaged
    */
-  read(
-    bytes: Uint8Array,
-    depth: number,
-    enoughCharacters: number,
-    context: ReadContext,
-  ): Promise<Extract> | Extract;
+  read(bytes: Uint8Array, context: ReadContext): Promise<Extract> | Extract;
 }
 
 /** Maximum number of characters of one document. Nobody reads longer ones. */
@@ -64,10 +111,29 @@ const ERRORS = {
     message: UNREADABLE,
     hint: 'Split it, or keep it out with `ignore`; `peersync retry PATH` tries it again.',
   },
+  NO_OCR: {
+    message: 'The file is {why}, and {missing}.',
+    hint: 'Install it: `sudo apt-get install tesseract-ocr poppler-utils`. The file is then taken up by itself.',
+  },
+  NO_HELPER: {
+    message: 'The file is {why}, and the program that reads it is not installed ({missing}).',
+    hint: '{how} The file is then taken up by itself.',
+  },
 } as const satisfies ErrorTable;
 
-/** Thrown when a document cannot be read. The value `why` is a reason without a full stop. */
+/**
+ * Thrown when a document cannot be read. The value `why` is a reason without a full stop, or what
+ * people call the file. A file with NO_OCR or NO_HELPER is skipped until the program is there.
+ */
 export class DocumentError extends tableError(ERRORS) {}
+
+/** Thrown when another try may succeed: a program took too long, or memory ran out. */
+export class MomentaryError extends DocumentError {}
+
+/** Returns the text of a document, with that of its attachments. */
+export function wholeText({ attached, text }: Extract): string {
+  return attached === undefined ? text : `${text}\n\n${attached}`.trim();
+}
 
 /** Collects the text of one document, up to `MAX_CHARACTERS` characters. */
 export class TextCollector {
@@ -101,6 +167,11 @@ export class TextCollector {
       .replace(/\n{3,}/g, '\n\n')
       .trim();
   }
+}
+
+/** Joins words that were hyphenated at the end of a line. */
+export function joinHyphenated(text: string): string {
+  return text.replace(/(\p{Ll})[-\u2010]\n(\p{Ll})/gu, '$1$2');
 }
 
 /** Names that office programs give to sheets, slides and presentations by themselves. */

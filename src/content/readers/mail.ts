@@ -1,20 +1,11 @@
 import mime from 'mime';
 import PostalMime, { type Address } from 'postal-mime';
-import { decoderOf, EncodingDetector } from '../encoding.js';
 import { holdsPrivateKey } from '../signatures.js';
-import { type DocumentReader, dateOf, type Extract, TextCollector } from './document-reader.js';
+import { attachmentText, type ReadAttachment } from './attachments.js';
+import { DeclaredCharsets } from './charset.js';
+import { type DocumentReader, dateOf, TextCollector } from './document-reader.js';
 import { readHtml } from './html.js';
-import { isKeptOut, KEPT_OUT } from './kept-out.js';
-
-/** Maximum nesting of messages in messages. Attachments below it are left out. */
-const MAX_DEPTH = 3;
-
-/** Reads an attachment that is a document itself. @returns undefined if no reader reads it */
-export type ReadAttachment = (
-  bytes: Uint8Array,
-  name: string,
-  depth: number,
-) => Promise<Extract | undefined>;
+import { KEPT_OUT } from './kept-out.js';
 
 /**
  * Returns the reader of e-mail. Its text is sender and recipients, the text of the message, and the
@@ -23,7 +14,7 @@ export type ReadAttachment = (
 export function mailReader(readAttachment: ReadAttachment): DocumentReader {
   return {
     name: 'e-mail',
-    read: async (bytes, depth) => {
+    read: async (bytes, context) => {
       const message = await PostalMime.parse(bytes, { attachmentEncoding: 'arraybuffer' });
       const { attachments, cc = [], from, html = '', subject, to = [] } = message;
       const text = new TextCollector();
@@ -35,20 +26,22 @@ export function mailReader(readAttachment: ReadAttachment): DocumentReader {
       people('Cc', cc);
       const body = longer(message.text?.trim() ?? '', readHtml(html).text);
       text.add(`\n${holdsPrivateKey(Buffer.from(body)) ? KEPT_OUT : body}\n`);
-      for (const { content, filename, mimeType } of attachments) {
+      const charsets = new DeclaredCharsets(bytes);
+      for (const { content, filename, mimeType: type } of attachments) {
+        if (typeof content === 'string') continue;
         const name = filename ?? '';
-        text.add(`\n${name}\n`);
-        if (typeof content === 'string' || depth >= MAX_DEPTH) continue;
         const within = new Uint8Array(content);
-        if (isKeptOut(name) || holdsPrivateKey(within)) {
-          text.add(`${KEPT_OUT}\n`);
-          continue;
-        }
-        // Mail programs forward a message without the name of a file.
-        const file = mimeType === 'message/rfc822' ? `message ${name}.eml` : name;
-        const read = await readAttachment(within, file, depth + 1).catch(() => undefined);
-        if (read !== undefined) text.add(`${read.title ?? ''}\n${read.text}\n`);
-        else text.add(attachedText(within, [mimeType, mime.getType(name) ?? '']));
+        const types = [type, mime.getType(name) ?? ''];
+        const attachment = {
+          name,
+          bytes: within,
+          // Mail programs forward a message without the name of a file.
+          readAs: type === 'message/rfc822' ? `message ${name}.eml` : name,
+          isText: types.some((each) => each.startsWith('text/')),
+          isHtml: types.includes('text/html'),
+          asDeclared: (isKnown: boolean) => charsets.textOf(within, { name, type }, isKnown),
+        };
+        text.add(`\n${name}\n${await attachmentText(attachment, readAttachment, context)}\n`);
       }
       const author = from === undefined ? undefined : person(from);
       return {
@@ -68,23 +61,6 @@ export function mailReader(readAttachment: ReadAttachment): DocumentReader {
 function longer(plain: string, page: string): string {
   const length = (text: string) => text.replace(/https?:\/\/\S+|\s+/g, '').length;
   return length(page) > length(plain) ? page : plain;
-}
-
-/**
- * Returns the text of an attachment that is a text file; empty for any other.
- *
- * @param types its media types, as it is declared and by its name
- */
-function attachedText(bytes: Uint8Array, types: readonly string[]): string {
-  const isPage = types.includes('text/html');
-  if (!isPage && !types.some((type) => type.startsWith('text/'))) return '';
-  const detector = new EncodingDetector();
-  detector.write(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length));
-  const encoding = detector.end();
-  if (encoding === 'binary' || encoding === 'unknown-8bit') return '';
-  const decoder = decoderOf(encoding);
-  const text = decoder.decode(bytes, { stream: true }) + decoder.decode();
-  return isPage ? readHtml(text).text : text;
 }
 
 function person({ name, address = '', group = [] }: Address): string {

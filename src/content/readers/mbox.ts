@@ -1,31 +1,30 @@
 import { formatBytes } from '../../lib/units.js';
+import { ShortageError } from '../helpers/tools.js';
+import { MemberBudget } from './budget.js';
 import type { DocumentReader, ReadContext } from './document-reader.js';
-import { MEMBER_LIMITS, type MemberLimits, MemberText } from './members.js';
+import { MemberText } from './members.js';
 
-/** Maximum number of messages. The limits of text and time end most folders earlier. */
-const MAX_MESSAGES = 100_000;
-
-const NO_CONTEXT: ReadContext = { name: '', onPage: () => {} };
 const LINE_FEED = 0x0a;
 const FROM = Buffer.from('\nFrom ');
 
 /**
  * Returns the reader of mail folders in the format mbox. A folder is one document: its messages,
- * each under its subject, up to `limits`.
+ * each under its subject, within a budget.
  *
  * @param mail the reader of a message
  */
-export function mboxReader(
-  mail: DocumentReader,
-  limits: MemberLimits = { ...MEMBER_LIMITS, members: MAX_MESSAGES },
-): DocumentReader {
+export function mboxReader(mail: DocumentReader): DocumentReader {
   return {
     name: 'mbox',
-    read: async (bytes, depth, enoughCharacters, { name }) => {
-      const text = new MemberText(limits, enoughCharacters);
+    read: async (bytes, context) => {
+      const { budget = new MemberBudget(), depth, enoughCharacters, name } = context;
+      const text = new MemberText(budget, enoughCharacters);
+      const enough = Number.POSITIVE_INFINITY;
+      const ofMessage = { ...context, budget, name: '', enoughCharacters: enough };
       for (const message of messages(bytes)) {
+        if (text.members >= budget.limits.messages) text.stopAt(budget.limits.messages, 'message');
         if (text.isFull || !text.hasTime()) break;
-        await addMessage(text, message, mail, depth);
+        await addMessage(text, message, mail, ofMessage);
       }
       return { text: text.end(), title: depth === 0 ? name : undefined };
     },
@@ -36,22 +35,18 @@ async function addMessage(
   into: MemberText,
   message: Buffer,
   mail: DocumentReader,
-  depth: number,
+  context: ReadContext,
 ): Promise<void> {
-  const { memberBytes } = into.limits;
+  const { memberBytes } = into.budget.limits;
   if (message.length > memberBytes) {
     into.cut(`Messages of more than ${formatBytes(memberBytes)} are left out.`);
     return;
   }
   try {
-    const { text, title = '' } = await mail.read(
-      message,
-      depth,
-      Number.POSITIVE_INFINITY,
-      NO_CONTEXT,
-    );
+    const { text, title = '' } = await into.nested(async () => await mail.read(message, context));
     if (into.heading(title)) into.add(text);
-  } catch {
+  } catch (error) {
+    if (error instanceof ShortageError) throw error;
     if (into.heading('')) into.add('(a message that is damaged)');
   }
 }

@@ -1,5 +1,6 @@
 import { counted } from '../../lib/text.js';
 import { formatBytes } from '../../lib/units.js';
+import type { MemberBudget } from './budget.js';
 import { TextCollector } from './document-reader.js';
 
 /** A file in an archive. */
@@ -23,51 +24,22 @@ export interface Member {
 export class MemberError extends Error {}
 
 /**
- * Limits of what is read from one archive or mail folder, and from what is nested in it. Beyond
- * them, a part of it is left out, and the text says so.
- */
-export const MEMBER_LIMITS = {
-  /** Nesting of archives in archives and messages. Deeper ones give only their names. */
-  depth: 3,
-  /** Number of members, or of messages. */
-  members: 10_000,
-  /** Size of one member, in bytes. A larger one gives only its name. */
-  memberBytes: 32 * 2 ** 20,
-  /** Number of bytes unpacked. Unpacking that many zeros takes 0.6 s. */
-  bytes: 512 * 2 ** 20,
-  /**
-   * Size of the text in UTF-8, in bytes. As a page, it is usually smaller than the largest document
-   * that a YaCy takes (20 MB): a page has more bytes for each line and each `<`.
-   */
-  textBytes: 8 * 2 ** 20,
-  /**
-   * Processor time, in ms. After it, members give only their names. It is less than the limit of
-   * the process (`MAX_CPU_MS`), which would refuse the whole document.
-   */
-  cpuMs: 40_000,
-};
-export type MemberLimits = typeof MEMBER_LIMITS;
-
-/**
  * Collects the text of many members, each under a heading with its name, and what was left out of
- * it.
+ * it. It spends the budget of the whole document.
  */
 export class MemberText {
   readonly #text = new TextCollector();
   /** Sentences about what was left out. */
   readonly #cuts = new Set<string>();
-  readonly #cpuEndMs: number;
   #members = 0;
-  /** Size of the text, in bytes. */
-  #bytes = 0;
   #isFull = false;
 
   /** @param enough number of characters after which the rest may be left out, without a word */
   constructor(
-    readonly limits: MemberLimits,
+    readonly budget: MemberBudget,
     private readonly enough: number,
   ) {
-    this.#cpuEndMs = cpuMs() + limits.cpuMs;
+    budget.start();
   }
 
   /** Whether no further member has room. */
@@ -77,14 +49,12 @@ export class MemberText {
 
   /** Returns whether there is time for the text of another member; records it if there is not. */
   hasTime(): boolean {
-    if (cpuMs() <= this.#cpuEndMs) return true;
-    this.cut(`Reading took longer than ${this.limits.cpuMs / 1000} s.`);
-    return false;
+    return this.budget.hasTime();
   }
 
   /** Number of bytes of text for which there is room, in UTF-8. */
   get room(): number {
-    return Math.max(0, this.limits.textBytes - this.#bytes);
+    return Math.max(0, this.budget.limits.textBytes - this.budget.textBytes);
   }
 
   /** Number of members so far. */
@@ -95,6 +65,7 @@ export class MemberText {
   /** Records what was left out, as a sentence. */
   cut(sentence: string): void {
     this.#cuts.add(sentence);
+    this.budget.cuts.add(sentence);
   }
 
   /** Records why everything that follows is left out, as a sentence. */
@@ -104,12 +75,28 @@ export class MemberText {
   }
 
   /**
+   * Records that everything that follows is left out because of its number.
+   * @param what the name of one: `member`, `message`
+   */
+  stopAt(limit: number, what: string): void {
+    this.stop(`There are more than ${counted(limit, what)}.`);
+  }
+
+  /** Reads a document within. Its text counts when it is added here, and not before. */
+  async nested<T>(read: () => Promise<T>): Promise<T> {
+    const { textBytes } = this.budget;
+    try {
+      return await read();
+    } finally {
+      this.budget.textBytes = textBytes;
+    }
+  }
+
+  /**
    * Adds the heading of a member.
    * @returns whether there was room for it
    */
   heading(name: string): boolean {
-    if (this.#members >= this.limits.members)
-      this.stop(`There are more than ${counted(this.limits.members, 'member')}.`);
     if (this.isFull) return false;
     this.#members += 1;
     this.#add(`\n\n${name.replace(/\s+/g, ' ').trim()}\n`);
@@ -124,6 +111,9 @@ export class MemberText {
   /** Returns the text. If something was left out, its last line says so. */
   end(): string {
     const text = this.#text.end();
+    // The time may have ended within a member.
+    const { cuts, lateness } = this.budget;
+    if (cuts.has(lateness)) this.#cuts.add(lateness);
     if (this.#cuts.size === 0) return text;
     return `${text}\n\nA part is left out here. ${[...this.#cuts].join(' ')}`;
   }
@@ -131,7 +121,7 @@ export class MemberText {
   #add(text: string): void {
     const { room } = this;
     const size = Buffer.byteLength(text);
-    this.#bytes += size;
+    this.budget.textBytes += size;
     if (size <= room) {
       this.#text.add(text);
       return;
@@ -139,12 +129,6 @@ export class MemberText {
     const begin = Buffer.from(text.slice(0, room)).subarray(0, room);
     // A character that is cut is left out.
     this.#text.add(new TextDecoder().decode(begin, { stream: true }));
-    this.stop(`There are more than ${formatBytes(this.limits.textBytes)} of text.`);
+    this.stop(`There are more than ${formatBytes(this.budget.limits.textBytes)} of text.`);
   }
-}
-
-/** Returns the processor time of this process, in ms. */
-function cpuMs(): number {
-  const { system, user } = process.cpuUsage();
-  return (system + user) / 1000;
 }

@@ -7,6 +7,7 @@ import {
   type DocumentReader,
   dateOf,
   isOwnName,
+  mayGoOn,
   TextCollector,
 } from './document-reader.js';
 import { readHtml } from './html.js';
@@ -177,9 +178,14 @@ function addText(bytes: Uint8Array | undefined, into: TextCollector, roles: Elem
 /** Files with metadata, which is not part of the text. */
 const METADATA_FILES =
   /^(docProps\/core|meta|META-INF\/manifest|xl\/(workbook|sharedStrings|styles))\.xml$/;
-/** Files with text outside the body: headers, notes, comments, drawings and charts. */
+/**
+ * Files with text outside the body: headers, notes, comments, drawings and charts. The comments of
+ * sheets are in a directory if openpyxl wrote them, or if they are threads.
+ */
 const SECONDARY_FILES =
-  /^(word\/(header|footer|footnotes|endnotes|comments)\d*|(word|ppt|xl)\/(diagrams\/data|charts\/chart|drawings\/drawing|comments)\d+|ppt\/(notesSlides|comments)\/[^/]+|styles)\.xml$/;
+  /^(word\/(header|footer|footnotes|endnotes|comments)\d*|(word|ppt|xl)\/(diagrams\/data|charts\/chart|drawings\/drawing|comments)\d+|ppt\/(notesSlides|comments)\/[^/]+|xl\/(comments|threadedComments)\/[^/]+|styles)\.xml$/;
+const COMMENTS = /^xl\/comments/;
+const THREADS = /^xl\/threadedComments\//;
 const { compare } = new Intl.Collator('en', { numeric: true });
 
 /**
@@ -200,7 +206,7 @@ function office(
   );
   return {
     name,
-    read: (bytes) => {
+    read: (bytes, context) => {
       // The signature of OLE2: a document with a password, or one from before Office 2007.
       if (bytes[0] === 0xd0 && bytes[1] === 0xcf)
         throw encrypted('it has a password, or is of a version before 2007');
@@ -213,9 +219,13 @@ function office(
         throw new DocumentError('DOCUMENT_BROKEN', { why: 'it has no text or table in it' });
       const text = new TextCollector();
       const add = begin(entries, text);
-      for (const each of bodies) add(entries[each], text, roles);
-      for (const each of names.filter((each) => SECONDARY_FILES.test(each)))
-        addText(entries[each], text, roles);
+      for (const each of bodies) if (mayGoOn(context)) add(entries[each], text, roles);
+      const hasThreads = names.some((each) => THREADS.test(each));
+      for (const each of names.filter((each) => SECONDARY_FILES.test(each))) {
+        if (!mayGoOn(context)) break;
+        if (COMMENTS.test(each)) addComments(entries[each], text, hasThreads);
+        else addText(entries[each], text, roles);
+      }
       return {
         text: text.end(),
         ...properties(entries['docProps/core.xml'] ?? entries['meta.xml']),
@@ -276,6 +286,38 @@ export const sheets = office('Excel', /^xl\/worksheets\/[^/]+\.xml$/, OPEN_XML, 
   };
 });
 
+/** The author of a comment that repeats a thread for older versions of Excel. */
+const THREAD_AUTHOR = /^tc=\{/;
+
+/**
+ * Adds the comments of a sheet.
+ * @param hasThreads whether the threads are read, so that what repeats them is left out
+ */
+function addComments(
+  bytes: Uint8Array | undefined,
+  into: TextCollector,
+  hasThreads: boolean,
+): void {
+  const authors: string[] = [];
+  let [open, text, author] = ['', '', ''];
+  readXml(bytes, {
+    onopentag: (tag, { authorId = '' }) => {
+      open = localName(tag);
+      if (open === 'author') authors.push('');
+      if (open === 'comment') [text, author] = ['', authors[Number(authorId)] ?? ''];
+    },
+    ontext: (part) => {
+      if (open === 'author') authors.push((authors.pop() ?? '') + part);
+      if (open === 't') text += part;
+    },
+    onclosetag: (tag) => {
+      open = '';
+      if (localName(tag) !== 'comment') return;
+      if (!hasThreads || !THREAD_AUTHOR.test(author)) into.add(`${text}\n`);
+    },
+  });
+}
+
 /** Returns the texts that cells refer to by number, without their phonetic readings (`rPh`). */
 function sharedStrings(bytes: Uint8Array | undefined): string[] {
   const strings: string[] = [];
@@ -324,7 +366,7 @@ function dateStyles(bytes: Uint8Array | undefined): boolean[] {
 /** Books: pages of HTML, in reading order. */
 export const epub: DocumentReader = {
   name: 'EPUB',
-  read: (bytes) => {
+  read: (bytes, context) => {
     const entries = unpacked(bytes, /\.(x?html?|xml|opf)$/i);
     let root = '';
     readXml(entry(entries, 'META-INF/container.xml'), {
@@ -345,6 +387,7 @@ export const epub: DocumentReader = {
     const hidden = Buffer.from(entries['META-INF/encryption.xml'] ?? []).toString();
     const text = new TextCollector();
     for (const id of order) {
+      if (!mayGoOn(context)) break;
       const name = pages.get(id) ?? '';
       if (hidden.includes(`"${name}"`)) throw encrypted();
       if (entries[name] !== undefined)

@@ -14,7 +14,7 @@ import {
   STATUS_WORDS,
   Table,
 } from './components.js';
-import { duration, shownConditions } from './words.js';
+import { duration, readingText, shownConditions } from './words.js';
 
 /** The headline: numbers first, then the gravest condition. */
 export function Headline({ model }: Props) {
@@ -49,8 +49,8 @@ const NOTES: Readonly<Record<Entry['status'], (status: StatusReport) => string>>
     if (peer.queue?.circuit.reason !== undefined) return 'waiting for the peer';
     const settling = folders.reduce((sum, { watch }) => sum + (watch?.settling ?? 0), 0);
     if (uplink !== undefined && uplink.inFlight > 0) return `${count(uplink.inFlight)} in flight`;
-    const { reading = 0 } = uplink?.documents ?? {};
-    if (reading > 0) return `${count(reading)} being read`;
+    const reading = readingText(uplink?.documents);
+    if (reading !== '') return reading;
     return settling > 0 ? `${count(settling)} being written` : 'to be pushed';
   },
   accepted: () => 'at the peer, not shown yet',

@@ -74,6 +74,17 @@ export function confirmedInHour({ figures }: StatusReport): number {
   return (figures?.timeToSearch ?? []).reduce((sum, { hour }) => sum + hour.count, 0);
 }
 
+/** Returns how documents are being read, as a short note; empty if none are. */
+export function readingText(documents: DocumentsRead | undefined): string {
+  const { longest, perMinute, reading = 0 } = documents ?? {};
+  if (reading === 0) return '';
+  const { page, pages } = longest ?? {};
+  if (reading === 1 && page !== undefined && pages !== undefined)
+    return `reading page ${count(page)} of ${count(pages)}`;
+  if (perMinute === undefined || perMinute.pages === 0) return `${count(reading)} being read`;
+  return `${count(reading)} being read, ${amount(perMinute.pages)} pages/min`;
+}
+
 /** Summarises a status: numbers first, then the gravest condition. */
 export function summaryOf(status: StatusReport, now: number): Summary {
   const { folders, items, pace, peer } = status;
@@ -140,6 +151,9 @@ export function lostSummary(lostAt: number, now: number, waiting: number | undef
     title: waiting === undefined ? 'no answer' : `no answer · ${count(waiting)} waited`,
   };
 }
+
+/** The documents that are being read, as a status has them. */
+type DocumentsRead = NonNullable<StatusReport['uplink']>['documents'];
 
 /** A condition as the page shows it. */
 export interface ShownCondition {
