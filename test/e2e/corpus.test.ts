@@ -17,8 +17,8 @@ import { until } from '../support/wait.js';
 import { peersync } from '../support/warm-cli.js';
 
 const LIMIT_MS = 1_500_000;
-/** Documents of each type: one for each language, unless a number is given. */
-const NUMBER = Number(process.env.CORPUS_DOCUMENTS ?? 2);
+/** Documents of each type, if a number is given. */
+const { CORPUS_DOCUMENTS } = process.env;
 /** Before the daemon is asked again, in ms: it is not to be slowed down by questions. */
 const ASK_AGAIN_MS = 1_000;
 /** The most results of one answer. */
@@ -100,6 +100,12 @@ function table(measured: readonly Measured[]): string {
   ].join('\n');
 }
 
+/** Returns how many documents are made of a type: a page of OCR takes some seconds. */
+function numberOf({ needs }: CorpusType): number {
+  if (CORPUS_DOCUMENTS !== undefined) return Number(CORPUS_DOCUMENTS);
+  return needs.includes('tesseract') ? 1 : 2;
+}
+
 it('the words of documents of all types are found', { timeout: LIMIT_MS }, async () => {
   const directory = temporaryDirectory();
   const config = writeConfig(directory, {
@@ -111,7 +117,7 @@ it('the words of documents of all types are found', { timeout: LIMIT_MS }, async
     if (missing.length > 0) console.log(`${type.name}: not measured without ${missing.join(', ')}`);
     return missing.length === 0;
   });
-  const corpus = types.flatMap((type) => documentsOf(type, NUMBER));
+  const corpus = types.flatMap((type) => documentsOf(type, numberOf(type)));
   for (const { bytes, path } of corpus) {
     const file = join(directory, 'inbox', path);
     mkdirSync(dirname(file), { recursive: true });
