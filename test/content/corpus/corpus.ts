@@ -290,7 +290,7 @@ export const OLDER_ENCODINGS: CorpusType = ofText(
 /** Documents of one type, unless more are asked for. */
 const USUAL_NUMBER = 5;
 
-/** Makes the documents of a type. @param number in the languages of the type, one after the other */
+/** Makes the documents of a type. @param number in its languages, one after the other */
 export function documentsOf(type: CorpusType, number = USUAL_NUMBER): readonly CorpusDocument[] {
   const texts =
     type === OLDER_ENCODINGS
