@@ -5,6 +5,7 @@ import { docx } from '../content/documents.js';
 import { afterwards } from '../support/afterwards.js';
 import { Running } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
+import { memoryMb } from '../support/memory.js';
 import { MemoryLimit } from '../support/memory-limit.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
@@ -31,21 +32,6 @@ interface Listed {
   readonly status: string;
   readonly code?: string;
   readonly message?: string;
-}
-
-/** RSS of a process and of those that it started, in MB. */
-function memory(pid: number): number {
-  try {
-    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
-    const own =
-      Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1024;
-    return children
-      .split(' ')
-      .reduce((sum, child) => sum + (child === '' ? 0 : memory(Number(child))), own);
-  } catch {
-    // It ended meanwhile.
-    return 0;
-  }
 }
 
 it.each(Array.from({ length: RUNS }, (_, run) => [run + 1]))(
@@ -77,7 +63,7 @@ it.each(Array.from({ length: RUNS }, (_, run) => [run + 1]))(
     unit?.take(pid);
     let most = 0;
     const sampling = setInterval(() => {
-      most = Math.max(most, memory(pid));
+      most = Math.max(most, memoryMb(pid));
     }, 25);
     afterwards('test', () => clearInterval(sampling));
     await daemon.says(/search it at/);

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { isInstalled } from '../content/corpus/corpus.js';
@@ -8,6 +8,7 @@ import { afterwards } from '../support/afterwards.js';
 import { Running } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
 import { MarkedPrograms } from '../support/marked-programs.js';
+import { memoryMb } from '../support/memory.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 import { peersync } from '../support/warm-cli.js';
@@ -42,21 +43,6 @@ interface Listed {
   readonly path: string;
   readonly status: string;
   readonly message?: string;
-}
-
-/** RSS of a process and of all that it started, in MB. */
-function memoryMb(pid: number): number {
-  try {
-    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
-    const own =
-      Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1024;
-    return children
-      .split(' ')
-      .reduce((sum, child) => sum + (child === '' ? 0 : memoryMb(Number(child))), own);
-  } catch {
-    // It ended meanwhile.
-    return 0;
-  }
 }
 
 /** Size of all files below a directory, in MB. */

@@ -52,7 +52,7 @@ export class MemberBudget {
     return false;
   }
 
-  /** What `hasTime` records. */
+  /** The sentence that `hasTime` records. */
   get lateness(): string {
     return `Reading took longer than ${this.limits.cpuMs / 1000} s.`;
   }

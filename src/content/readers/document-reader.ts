@@ -35,7 +35,7 @@ export interface ReadContext {
   readonly tools?: Tools | undefined;
   /** OCR for this document and those nested in it; undefined if there is none. */
   readonly ocr?: Ocr | undefined;
-  /** What archives in the document may still take; undefined for the usual limits. */
+  /** The limits that are left for archives in the document; undefined for the usual ones. */
   readonly budget?: MemberBudget | undefined;
 }
 

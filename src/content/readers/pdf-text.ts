@@ -64,7 +64,7 @@ export function pageText(items: readonly Item[]): string {
 /** A piece of text on its line. */
 interface Piece {
   readonly text: string;
-  /** Where it begins and ends in the direction of the line, in the units of the page. */
+  /** Its begin and its end in the direction of the line, in the units of the page. */
   readonly begin: number;
   readonly end: number;
   /** Smallest gap between words. */

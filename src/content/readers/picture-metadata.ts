@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { HtmlParser } from '../../lib/html-parser.js';
 import { dateOf } from './document-reader.js';
 
-/** What the metadata of a picture say about it. Places are left out. */
+/** The metadata of a picture that describe it. Places are left out. */
 export interface PictureMetadata {
   readonly title: string | undefined;
   readonly description: string | undefined;
