@@ -1,5 +1,6 @@
 import { createHash, hash } from 'node:crypto';
 import {
+  type FileHandle,
   mkdir,
   open,
   opendir,
@@ -35,12 +36,14 @@ export interface StoredPage {
 export interface StoredExtract {
   /** Number of words, counted up to 100; undefined if its reader could not count them. */
   readonly words: number | undefined;
+  /** What was missing: with it, more would be found. See `Lack`. */
+  readonly lacks?: readonly string[] | undefined;
   /** Its text; undefined if the document itself is sent. */
   readonly page?: StoredPage;
 }
 
 /** The result of reading a document, to be stored. */
-export interface NewExtract {
+export interface NewExtract extends Pick<StoredExtract, 'lacks'> {
   readonly words: number;
   readonly page?: Pick<StoredPage, 'extracted'> & { readonly bytes: Uint8Array };
 }
@@ -56,6 +59,7 @@ const count = z.number().int().nonnegative();
 const RECORD_SCHEMA = z.object({
   key: z.string(),
   words: count,
+  lacks: z.array(z.string()).optional(),
   page: z
     .object({
       size: count,
@@ -122,19 +126,19 @@ export class ExtractCache {
   async #findExtract(key: string): Promise<StoredExtract | undefined> {
     const record = await this.#readRecord(key, RECORD, RECORD_SCHEMA);
     if (record === undefined) return undefined;
-    const { page, words } = record;
     await this.#touch(key, RECORD);
-    if (page === undefined) return { words };
+    return await this.#extractOf(key, record).catch(() => undefined);
+  }
+
+  /** @throws Error if its page is not there */
+  async #extractOf(key: string, { lacks, page, words }: Omit<Stored, 'key'>) {
+    if (page === undefined) return { words, lacks };
     const { digest, extracted, size } = page;
-    try {
-      // The page is opened at a path without links.
-      const file = await realpath(this.#fileOf(key, PAGE));
-      const found = fileStat(await stat(file));
-      if (found.size !== size) return undefined;
-      return { words, page: { file, stat: found, digest, extracted } };
-    } catch {
-      return undefined;
-    }
+    // The page is opened at a path without links.
+    const file = await realpath(this.#fileOf(key, PAGE));
+    const found = fileStat(await stat(file));
+    if (found.size !== size) throw new Error('the page has another size');
+    return { words, lacks, page: { file, stat: found, digest, extracted } };
   }
 
   async #findRefusal(key: string): Promise<StoredRefusal | undefined> {
@@ -144,20 +148,19 @@ export class ExtractCache {
   }
 
   /** @throws Error if the disk does not take it */
-  async store(key: string, { page, words }: NewExtract): Promise<StoredExtract> {
+  async store(key: string, { lacks, page, words }: NewExtract): Promise<StoredExtract> {
     return await this.#change(async () => {
-      await this.#makeDirectory();
       const stored = page && {
         size: page.bytes.length,
         digest: await this.#write(key, PAGE, page.bytes),
         extracted: page.extracted,
       };
-      const record: Stored = { key, words, ...(stored && { page: stored }) };
+      const record: Stored = { key, words, lacks: lacks && [...lacks], page: stored };
       await this.#write(key, RECORD, Buffer.from(JSON.stringify(record)));
-      const found = await this.#findExtract(key);
-      if (found === undefined) throw new Error('what was written is not there');
+      await this.#touch(key, RECORD);
+      const extract = await this.#extractOf(key, record);
       await this.#limit();
-      return found;
+      return extract;
     });
   }
 
@@ -168,7 +171,6 @@ export class ExtractCache {
    */
   async storeRefusal(key: string, refusal: StoredRefusal): Promise<void> {
     await this.#change(async () => {
-      await this.#makeDirectory();
       await this.#remove(key);
       await this.#write(key, REFUSAL_EXTENSION, Buffer.from(JSON.stringify({ key, refusal })));
       await this.#touch(key, REFUSAL_EXTENSION);
@@ -186,10 +188,18 @@ export class ExtractCache {
     return await turn;
   }
 
-  async #makeDirectory(): Promise<void> {
-    await mkdir(this.directory, { mode: 0o700 }).catch((error: unknown) => {
-      if (systemCode(error) !== 'EEXIST') throw error;
-    });
+  /** Creates a file. A killed process may have left it, and the directory may be missing. */
+  async #create(path: string): Promise<FileHandle> {
+    const create = async () => await open(path, 'wx', 0o600);
+    try {
+      return await create();
+    } catch (error) {
+      const code = systemCode(error);
+      if (code === 'ENOENT') await mkdir(this.directory, { mode: 0o700 });
+      else if (code === 'EEXIST') await rm(path);
+      else throw error;
+      return await create();
+    }
   }
 
   /** Records that an entry was used. */
@@ -217,8 +227,7 @@ export class ExtractCache {
     const temporary = this.#fileOf(key, TEMPORARY);
     const sha256 = createHash('sha256');
     try {
-      await rm(temporary, { force: true });
-      const file = await open(temporary, 'wx', 0o600);
+      const file = await this.#create(temporary);
       try {
         for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
           const piece = bytes.subarray(at, at + PIECE_BYTES);

@@ -154,12 +154,14 @@ function nextOfExtraction(
   return { next, reading: extraction };
 }
 
+const AWAITS_HELPER =
+  'Nothing, until the program is there: then it is taken up by the next scan, or by `peersync reload` at once.';
 /** The next step of a skipped file to which a program may come, by the code of the failure. */
 const NEXT_OF_SKIPPED: Readonly<Record<string, string>> = {
   NO_OCR:
     'Nothing, until OCR is there: then it is taken up by the next scan, or by `peersync reload` at once.',
-  NO_HELPER:
-    'Nothing, until the program is there: then it is taken up by the next scan, or by `peersync reload` at once.',
+  NO_HELPER: AWAITS_HELPER,
+  NO_HELPER_BY_CONTENT: AWAITS_HELPER,
 };
 
 /** Returns the next step of a skipped file, and of the older version that the peer may have. */

@@ -170,6 +170,8 @@ const SKIPPING_RULES: Readonly<Record<string, (folder: string) => string>> = {
     `Folder ${quoted(folder)} takes its name; scans and pictures are skipped while there is no OCR.`,
   NO_HELPER: (folder) =>
     `Folder ${quoted(folder)} takes its name; files that only a program reads are skipped while it is not installed.`,
+  NO_HELPER_BY_CONTENT: (folder) =>
+    `Folder ${quoted(folder)} takes its name; files that only a program reads are skipped while it is not installed.`,
   NO_WORDS: (folder) =>
     `Folder ${quoted(folder)} takes its name; files without a word are skipped.`,
 };
@@ -220,7 +222,14 @@ function conversionOf(encoding: Encoding, sent: Sent | undefined): string | unde
   if (encoding === 'utf-8' || encoding === 'binary' || encoding === 'unknown-8bit')
     return undefined;
   if (encoding !== 'document') return `The file is ${encoding}; its text travels as UTF-8.`;
-  return sent?.extracted && extractionText(sent.extracted);
+  const lacks = sent?.lacks ?? [];
+  const sentences = [
+    sent?.extracted && extractionText(sent.extracted),
+    lacks.some((lack) => lack !== 'time') &&
+      'A program that reads more of it was missing. It is read again by itself when that is there.',
+    lacks.includes('time') && '`peersync retry PATH` has the rest read again.',
+  ];
+  return sentences.filter(Boolean).join(' ') || undefined;
 }
 
 /** Describes how the text of a document was found, in sentences. */

@@ -63,6 +63,11 @@ export interface Sent {
   /** Set if the text of a document was sent. */
   readonly extracted?: ExtractedBy;
   /**
+   * What was missing when the document was read: with it, more would be found. `content` decides
+   * what the texts mean.
+   */
+  readonly lacks?: readonly string[];
+  /**
    * A later push or removal was never answered, or its effect was not shown. The peer may have this
    * version, an earlier one, or none.
    */

@@ -40,6 +40,7 @@ export const BEGINNINGS = {
   takenAnewSentBefore: 'taken anew, and the peer was sent this before',
   retry: 'retry asked for',
   replaced: 'another file was pushed to its address',
+  programFound: 'a program that it lacked was found',
 } as const;
 /**
  * Prefix of the note of an item that the peer lost after it was confirmed; the reason follows. It

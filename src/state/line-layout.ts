@@ -45,6 +45,8 @@ export type SentRow = readonly [
   found?: number | null,
   isUncertain?: 1 | null,
   extraction?: ExtractionRow | null,
+  /** What was missing when the document was read, after `LACKS`. */
+  lacks?: string | null,
 ];
 /** How a text was extracted, besides the reader and the number of words. */
 export type ExtractionRow = readonly [
@@ -86,6 +88,11 @@ export const NOTES: readonly (string | undefined)[] = Object.values(BEGINNINGS);
 /** Stands for the note that follows from the evidence. */
 export const EVIDENCE_NOTE = -2;
 export const NO_NOTE = -1;
+/**
+ * The beginning of a text that shows, without parsing the line, that something was missing when a
+ * document was read.
+ */
+export const LACKS = 'lacks:';
 
 /** Returns the note that `confirmed` writes into the history, cut to its length. */
 export function evidenceNote({ kind, shown }: Evidence): string {

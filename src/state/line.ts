@@ -12,6 +12,7 @@ import {
   failureOf,
   failureRow,
   type HistoryRow,
+  LACKS,
   NO_NOTE,
   NOTES,
   packHash,
@@ -77,6 +78,11 @@ export function isSkippedUnsent(line: string): boolean {
  * within a string, where the quote is escaped.
  */
 const UNSENT_BEFORE_FAILURE = ',null,null,null,null,null,null,["';
+
+/** Whether something was missing when the document of this line was read. May err towards true. */
+export function mayLack(line: string): boolean {
+  return line.includes(`"${LACKS}`);
+}
 
 /**
  * Returns the base of an item whose file has this stat, and the encoding of that file, without
@@ -164,8 +170,19 @@ function historyRow(entry: Entry): HistoryRow {
 }
 
 function sentRow(sent: Sent, { version, since, ...rest }: Entry) {
-  const { at, peerAt, size, lastModified, words, digest, sha256, url, collection, extracted } =
-    sent;
+  const {
+    at,
+    peerAt,
+    size,
+    lastModified,
+    words,
+    digest,
+    sha256,
+    url,
+    collection,
+    extracted,
+    lacks,
+  } = sent;
   const isOfVersion = hasContent(version) && sha256 === version.sha256;
   return withoutTrailingUndefined([
     at - since,
@@ -181,6 +198,7 @@ function sentRow(sent: Sent, { version, since, ...rest }: Entry) {
     extracted?.words,
     sent.isUncertain && 1,
     extracted && extractionRow(extracted),
+    lacks && LACKS + lacks.join(),
   ]);
 }
 
@@ -356,6 +374,7 @@ function sentOf(row: SentRow, entry: Unfinished): Sent {
     found,
     isUncertain,
     extraction,
+    lacks,
   ] = row;
   const sha256 = hash ? unpackHash(hash) : hasContent(version) ? version.sha256 : '';
   const sent: { -readonly [Field in keyof Sent]: Sent[Field] } = {
@@ -373,6 +392,7 @@ function sentOf(row: SentRow, entry: Unfinished): Sent {
   if (typeof reader === 'string')
     sent.extracted = extractedOf(reader, found ?? 0, extraction ?? []);
   if (isUncertain) sent.isUncertain = true;
+  if (typeof lacks === 'string') sent.lacks = lacks.slice(LACKS.length).split(',');
   return sent;
 }
 

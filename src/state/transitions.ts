@@ -234,6 +234,12 @@ export function retried(item: Exclude<Item, AwayItem>, now: number): PendingItem
     : backToPending(known, BEGINNINGS.retry, now);
 }
 
+/** Called when a program was found that was missing when this version was read. */
+export function readAgain(item: AcceptedItem | ConfirmedItem, now: number): PendingItem {
+  const notBefore = Math.max(now, olderVersionArrivedAt(item) + MIN_PUSH_GAP_MS);
+  return backToPending(item, BEGINNINGS.programFound, now, { notBefore });
+}
+
 function withoutSent<E extends Entry>({ sent: _, ...rest }: E): E {
   return rest as E;
 }

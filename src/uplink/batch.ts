@@ -94,7 +94,7 @@ export class BatchReader {
   ): PreparedDocument {
     const { clock, state } = this.#deps;
     const { url, collection, version } = item;
-    const { size, digest, words = 0, extracted } = content;
+    const { size, digest, words = 0, extracted, lacks } = content;
     const now = clock.now();
     const shownWords = rules.showsWords && words >= MIN_COMPARABLE_WORDS ? { words } : {};
     const sent = {
@@ -106,6 +106,7 @@ export class BatchReader {
       at: now,
       ...shownWords,
       ...(extracted && { extracted }),
+      ...(lacks && { lacks }),
     };
     const document = { item, content, sent };
     state.put(leaving(item, dated(document, now)));

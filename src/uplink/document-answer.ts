@@ -28,6 +28,10 @@ export interface DocumentRequest {
   readonly mostCpuMs: number;
 }
 
+/** Maximum number of things that a document lacks, and of characters of each; see `Lack`. */
+export const MAX_LACKS = 20;
+export const MAX_LACK = 40;
+
 const count = z.number().int().nonnegative();
 const short = z.string().max(1_000);
 
@@ -38,6 +42,7 @@ const ANSWER = z.object({
     z.object({
       kind: z.literal('extracted'),
       words: count,
+      lacks: z.array(z.string().max(MAX_LACK)).max(MAX_LACKS).exactOptional(),
       /** Set if the text was wanted. */
       extracted: extractedBy.optional(),
     }),
@@ -51,6 +56,7 @@ const ANSWER = z.object({
           'DOCUMENT_TOO_LARGE',
           'NO_OCR',
           'NO_HELPER',
+          'NO_HELPER_BY_CONTENT',
         ]),
         message: short,
         hint: short,
@@ -92,10 +98,10 @@ export function answerOf({ body, header }: Frame, { id, order }: DocumentRequest
   if (answer.id !== id) throw new Error('it answered another order');
   const { isLast, result } = answer;
   if (result.kind !== 'extracted') return { result, isLast };
-  const { extracted, kind, words } = result;
+  const { extracted, ...rest } = result;
   const isText = extracted !== undefined;
   if (isText ? order.wanted === 'words' : order.wanted === 'text')
     throw new Error('it answered with something else than was wanted');
   const page = extracted && { page: { bytes: body, extracted } };
-  return { result: { kind, words, ...page }, isLast };
+  return { result: { ...rest, ...page }, isLast };
 }

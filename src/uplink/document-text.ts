@@ -18,6 +18,7 @@ import { withoutSequences } from '../lib/rewriting.js';
 import type { ContentRules } from '../peer/dialects/dialect.js';
 import { plainTextRewriting } from '../peer/dialects/yacy-text.js';
 import type { Failure } from '../state/entry.js';
+import { MAX_LACK, MAX_LACKS } from './document-answer.js';
 import { type DocumentOrder, type Extracted, refused, STALE } from './documents.js';
 import { rewritten } from './upload-plan.js';
 
@@ -54,9 +55,8 @@ export async function extractDocument(
       onPage,
       tools,
     });
-    // An earlier version of this program took it for a document.
-    if (read === undefined)
-      throw new DocumentError('DOCUMENT_BROKEN', { why: 'it is of no kind that is read here' });
+    // The configuration, or an earlier version of this program, took it for a document.
+    if (read === undefined) return STALE;
     const isScanned = (read.found?.ocrPages ?? 0) > 0;
     const isText = wanted === 'text' || (wanted === 'textIfScanned' && isScanned);
     // A peer that gets the document itself finds nothing that is attached to it.
@@ -64,7 +64,9 @@ export async function extractDocument(
     const counter = new PlainWords();
     counter.write(Buffer.from(text));
     const words = counter.end() ?? 0;
-    if (!isText) return { kind: 'extracted', words };
+    const lacks = lacksOf(tools);
+    const rest = { words, ...(lacks.length > 0 && { lacks }) };
+    if (!isText) return { kind: 'extracted', ...rest };
     let found = 0;
     for (const _ of text.matchAll(WORD)) found += 1;
     if (found === 0) return { kind: 'wordless', reader: read.reader };
@@ -76,7 +78,7 @@ export async function extractDocument(
     };
     return {
       kind: 'extracted',
-      words,
+      ...rest,
       page: { bytes: pageOf({ ...read, text }, rules), extracted },
     };
   } catch (error) {
@@ -89,6 +91,12 @@ export async function extractDocument(
       };
     throw error;
   }
+}
+
+/** Returns why another reading may find more, within the limits of an answer. */
+function lacksOf(tools: Tools | undefined): readonly string[] {
+  const lacks = [...(tools?.lacks ?? [])].filter(({ length }) => length <= MAX_LACK);
+  return lacks.slice(0, MAX_LACKS);
 }
 
 /**

@@ -9,7 +9,13 @@ import {
   readWhole,
   refusalFor,
 } from '../content/file-reader.js';
-import { configuredCommand, helperExtension, type Programs } from '../content/helpers/programs.js';
+import {
+  configuredCommand,
+  helperExtension,
+  type Lack,
+  type Programs,
+  programsFor,
+} from '../content/helpers/programs.js';
 import { NOT_TEXT } from '../content/helpers/readable.js';
 import type { PageProgress } from '../content/readers/document-reader.js';
 import { documentKind, HEAD_BYTES } from '../content/signatures.js';
@@ -58,6 +64,8 @@ export type Packed =
       readonly words: number | undefined;
       /** Only for a document whose text is sent. */
       readonly extracted?: StoredPage['extracted'];
+      /** Only for a document of which another reading may find more. */
+      readonly lacks?: StoredExtract['lacks'];
     }
   /** A document that was not extracted, or whose page is damaged or gone: it is extracted first. */
   | { readonly kind: 'notExtracted' }
@@ -95,8 +103,17 @@ export interface DocumentOrder extends Omit<PackFile, 'extract'> {
   readonly programs: Programs;
 }
 
-/** The form in which a document is sent. `file`: as it is, and it is not read before. */
-export type DocumentForm = DocumentOrder['wanted'] | 'file';
+/** The form in which a document is sent. */
+export interface DocumentForm {
+  /** `file`: as it is, and it is not read before. */
+  readonly form: DocumentOrder['wanted'] | 'file';
+  /** The kind of a document that the peer accepts as it is, too. */
+  readonly kind?: DocumentKind | undefined;
+  /** What its text depends on besides its content; see `programsFor`. */
+  readonly programs: string;
+  /** The program without which it is sent as it is. */
+  readonly lacks?: Lack;
+}
 
 /** The functions that read files. */
 export interface Packers {
@@ -158,21 +175,26 @@ export async function formOf(
   asksForText: boolean,
   { convertHere: badlyRead, takesBinary }: ContentRules,
   programs: Programs,
-): Promise<{ readonly form: DocumentForm; readonly kind?: DocumentKind | undefined }> {
-  if (asksForText || !takesBinary) return { form: 'text' };
+): Promise<DocumentForm> {
   const name = basename(file);
-  if (configuredCommand(name, programs) !== undefined) return { form: 'text' };
   const head = await headOf({ file, stat: version, linksWithin });
-  const kind = documentKind(name, head);
-  const { ocr } = programs;
-  let form: DocumentForm = 'words';
+  const isConfigured = configuredCommand(name, programs) !== undefined;
+  const kind = isConfigured ? 'helper' : documentKind(name, head);
+  const extension = helperExtension(name, head, programs);
+  const { commands, ocr } = programs;
+  const as = (form: DocumentForm['form']) => ({
+    form,
+    programs: programsFor({ kind, extension, onlyWords: form === 'words' }, programs),
+  });
+  if (asksForText || !takesBinary || isConfigured) return as('text');
   if (kind === 'helper') {
-    const command = programs.commands[helperExtension(name, head)];
-    form = command?.program === undefined ? 'file' : 'text';
-  } else if (kind !== undefined && badlyRead.includes(kind)) form = 'text';
-  else if (kind === 'picture') form = ocr === undefined ? 'file' : 'textIfScanned';
-  else if (kind === 'pdf' && ocr?.pdftoppm !== undefined) form = 'textIfScanned';
-  return { form, kind };
+    const isThere = commands[extension]?.program !== undefined;
+    return isThere ? { ...as('text'), kind } : { ...as('file'), kind, lacks: extension as Lack };
+  }
+  if (kind !== undefined && badlyRead.includes(kind)) return { ...as('text'), kind };
+  if (kind === 'picture' && ocr === undefined) return { ...as('file'), kind, lacks: 'ocr' };
+  const mayBeScan = kind === 'picture' || (kind === 'pdf' && ocr?.pdftoppm !== undefined);
+  return { ...as(mayBeScan ? 'textIfScanned' : 'words'), kind };
 }
 
 /** The bytes that are sent for a file, and how. */
@@ -261,6 +283,7 @@ function contentOf(
     type,
     words,
     ...(extracted && { extracted }),
+    ...(extract?.lacks && { lacks: extract.lacks }),
   };
 }
 

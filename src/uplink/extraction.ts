@@ -1,4 +1,5 @@
 import type { StoredExtract } from '../content/extracts.js';
+import { isThereNow } from '../content/helpers/programs.js';
 import { AWAITS_PROGRAM } from '../content/helpers/readable.js';
 import type { PageProgress } from '../content/readers/document-reader.js';
 import { HealthCheck } from '../lib/health.js';
@@ -76,7 +77,8 @@ export interface ExtractionStatus {
  *
  * A document is
  *
- * - *waiting*: in the lane `document` of the backlog, until a reading is free;
+ * - *waiting*: in the lane `document` of the backlog, until a reading is free. While the same
+ *   content is being read under another name, it takes no reading: the cache answers afterwards;
  * - *being read*: found in the cache, or else read by a process, which may take minutes. The item
  *   may change, be removed, or be replaced by another one meanwhile;
  * - *ready*: its text is in the cache, and the backlog has it in the lane `text`. Only memory knows
@@ -94,6 +96,8 @@ export class Extraction {
   readonly #work: Background;
   readonly #reading = new Map<string, Reading>();
   readonly #ready = new Map<string, Ready>();
+  /** The documents that wait for a reading of the same content, by its hash and by their keys. */
+  readonly #copies = new Map<string, Map<string, ItemKey>>();
   readonly #usualConcurrency = usualConcurrency();
   /** Bytes of the pages that are ready. */
   #readyBytes = 0;
@@ -182,7 +186,8 @@ export class Extraction {
     const isStill =
       ready.sha256 === item.version.sha256 &&
       ready.rules === rules &&
-      ready.asksForText === this.#deps.folders.extracts(item.folder);
+      ready.asksForText === this.#deps.folders.extracts(item.folder) &&
+      !isThereNow(this.#deps.programs.current, ready.extract.lacks);
     if (isStill) return ready.extract;
     this.forget(item);
     return undefined;
@@ -226,9 +231,36 @@ export class Extraction {
       return;
     }
     const file = this.#deps.folders.pathOf(item);
+    const copies = this.#copies.get(item.version.sha256);
     // An item without a path waits for a scan of its folder.
     if (file === undefined) this.#backlog.add(item, AWAITS_SCAN_DELAY_MS);
-    else this.#work.start(this.#read(item, file, rules, signal));
+    else if (copies !== undefined) {
+      copies.set(itemKeyText(item), { folder: item.folder, path: item.path });
+      this.#backlog.add(item, LONGEST_READING_MS);
+    } else this.#work.start(this.#readOnce(item, file, rules, signal));
+  }
+
+  /** Reads a document while its copies wait. */
+  async #readOnce(
+    item: PendingItem,
+    file: string,
+    rules: ContentRules,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { sha256 } = item.version;
+    const copies = new Map<string, ItemKey>();
+    this.#copies.set(sha256, copies);
+    try {
+      await this.#read(item, file, rules, signal);
+    } finally {
+      this.#copies.delete(sha256);
+      for (const { folder, path } of copies.values()) {
+        const copy = this.#deps.state.get(folder, path);
+        const isWaiting = copy?.status === 'pending' && !this.#backlog.isInFlight(copy);
+        if (isWaiting && this.#backlog.has(copy)) this.#backlog.add(copy);
+      }
+      this.notify();
+    }
   }
 
   /** Whether a document is due, and another one may be read now. */

@@ -1,6 +1,8 @@
+import { randomUUID } from 'node:crypto';
 import { basename } from 'node:path';
 import { extractKey, type StoredExtract } from '../content/extracts.js';
 import { refusalFor } from '../content/file-reader.js';
+import { isThereNow } from '../content/helpers/programs.js';
 import type { PageProgress } from '../content/readers/document-reader.js';
 import type { StoredRefusal } from '../content/refusals.js';
 import { messageOf } from '../lib/errors.js';
@@ -8,6 +10,7 @@ import type { DocumentKind } from '../lib/file.js';
 import type { UplinkDeps } from './deps.js';
 import type { ReadersFailure } from './document-processes.js';
 import {
+  type DocumentForm,
   type DocumentOrder,
   type Extracted,
   formOf,
@@ -45,13 +48,10 @@ const AS_IT_IS: Found = { kind: 'ready', extract: { words: undefined } };
 
 /**
  * Extracts one document: decides whether its text or the document itself is sent, and has the text
- * extracted, or its words counted, unless the cache knows them. The same document under several
- * names is read once.
+ * extracted, or its words counted, unless the cache knows them.
  */
 export class Extractor {
   readonly #deps: ExtractorDeps;
-  /** The readings under way, by the key of the cache. */
-  readonly #underWay = new Map<string, Promise<unknown>>();
   /** Keys of entries in the cache that turned out to be damaged. */
   readonly #damaged = new Set<string>();
   /** The reason why no text can be stored. */
@@ -72,48 +72,30 @@ export class Extractor {
     const { asksForText, ...file } = order;
     const { rules, version } = file;
     const programs = this.#deps.programs.current;
-    let sent: Awaited<ReturnType<typeof formOf>>;
+    let sent: DocumentForm;
     try {
       sent = await formOf(file, asksForText, rules, programs);
     } catch (error) {
       return refused(refusalFor(error));
     }
-    const { form, kind } = sent;
+    const { form, kind, lacks } = sent;
     if ((form === 'words' || form === 'file') && isTooLarge(version, rules))
       return { kind: 'tooLarge' };
-    if (form === 'file') return AS_IT_IS;
-    const found = await this.#readOnce({ ...file, wanted: form, programs }, signal, onProgress);
+    if (form === 'file')
+      return { kind: 'ready', extract: { words: undefined, lacks: lacks && [lacks] } };
+    const read = (wanted: DocumentOrder['wanted']) =>
+      this.#read({ ...file, wanted, programs }, sent.programs, signal, onProgress);
+    const found = await read(form);
     // The peer may read an old format by itself.
     const isPeers = kind === 'helper' && found.kind === 'refused';
     if (form === 'text') return isPeers ? this.#orAsItIs(found, order, kind) : found;
     if (form === 'words' || kind !== 'pdf' || found.kind !== 'refused')
       return this.#orAsItIs(found, order, kind);
     // The pages of a PDF that OCR cannot read may have no word that the peer could find.
-    const words = await this.#readOnce({ ...file, wanted: 'words', programs }, signal, onProgress);
+    const words = await read('words');
     const hasWords =
       words.kind === 'refused' || (words.kind === 'ready' && words.extract.words !== 0);
     return hasWords ? this.#orAsItIs(words, order, kind) : found;
-  }
-
-  /** Reads a document, unless the same one is being read: its result is in the cache then. */
-  async #readOnce(
-    order: DocumentOrder,
-    signal: AbortSignal,
-    onProgress: (progress: PageProgress) => void,
-  ): Promise<Found> {
-    const { file, programs, rules, version, wanted } = order;
-    const markup = wanted !== 'words' && rules.readsTextAsHtml ? 'without markup' : '';
-    const variant = JSON.stringify([wanted, markup, programs]);
-    const key = extractKey(version.sha256, basename(file), variant);
-    while (this.#underWay.has(key)) await this.#underWay.get(key);
-    const reading = this.#read(key, order, signal, onProgress);
-    const ended = reading.catch(() => {});
-    this.#underWay.set(key, ended);
-    try {
-      return await reading;
-    } finally {
-      this.#underWay.delete(key);
-    }
   }
 
   /**
@@ -138,19 +120,32 @@ export class Extractor {
     this.#damaged.add(key);
   }
 
+  /**
+   * Returns what the cache has of a document, or else reads it.
+   * @param dependsOn see `DocumentForm.programs`
+   */
   async #read(
-    key: string,
     order: DocumentOrder,
+    dependsOn: string,
     signal: AbortSignal,
     onProgress: (progress: PageProgress) => void,
   ): Promise<Found> {
-    const { extracts } = this.#deps;
+    const { file, programs, rules, version, wanted } = order;
+    const markup = wanted !== 'words' && rules.readsTextAsHtml ? 'without markup' : '';
+    const variant = JSON.stringify([wanted, markup, dependsOn]);
+    const key = extractKey(version.sha256, basename(file), variant);
     // What is read again replaces a damaged entry.
-    const known = this.#damaged.delete(key) ? undefined : await extracts.find(key);
-    if (known !== undefined && !('kind' in known)) return { kind: 'ready', key, extract: known };
-    if (known !== undefined) return known;
+    const known = this.#damaged.delete(key) ? undefined : await this.#deps.extracts.find(key);
+    if (known !== undefined && 'kind' in known) return known;
+    if (known !== undefined && !isThereNow(programs, known.lacks))
+      return { kind: 'ready', key, extract: known };
     const read = await this.#readNow(order, onProgress);
-    if (read.kind === 'extracted') return await this.#store(key, read, signal);
+    if (read.kind === 'extracted') {
+      // It must not answer for the same document later: it has a key that is never asked for.
+      const isPartial = read.lacks?.includes('time');
+      const itsKey = isPartial ? extractKey(version.sha256, '', randomUUID()) : key;
+      return await this.#store(itsKey, read, signal);
+    }
     if (isLasting(read)) await this.#storeRefusal(key, read);
     return read;
   }

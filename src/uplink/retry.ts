@@ -3,6 +3,7 @@ import type { Clock } from '../lib/clock.js';
 import type { ItemKey } from '../state/entries.js';
 import {
   type AcceptedItem,
+  type ConfirmedItem,
   type Entry,
   hasContent,
   type PendingItem,
@@ -27,7 +28,8 @@ interface RetryDeps {
 
 /**
  * Makes quarantined items pending again, ends the delay of pending ones, and pushes accepted items
- * again that may never be shown. Confirmed items are not pushed.
+ * again that may never be shown. A confirmed item is pushed only if a part of it was not read for
+ * lack of time.
  *
  * Files that were skipped, or could not be read, are read again, because state knows no content of
  * theirs. A file that the peer was never sent loses its record. Any other record keeps what was
@@ -63,8 +65,11 @@ export async function retryItems(
   return { retried: again, toRead };
 }
 
-function isToRetry(entry: Entry): entry is PendingItem | AcceptedItem | QuarantinedItem {
+function isToRetry(
+  entry: Entry,
+): entry is PendingItem | AcceptedItem | ConfirmedItem | QuarantinedItem {
   if (entry.status === 'pending') return entry.inFlight === undefined;
+  if (entry.status === 'confirmed') return entry.sent.lacks?.includes('time') === true;
   return (
     entry.status === 'quarantined' || (entry.status === 'accepted' && entry.failure !== undefined)
   );
@@ -74,7 +79,7 @@ async function* chosenOf(
   { entries }: Pick<State, 'entries'>,
   scopes: readonly Scope[] | undefined,
 ): AsyncGenerator<Iterable<Entry>> {
-  const status = ['pending', 'accepted', 'skipped', 'quarantined'] as const;
+  const status = ['pending', 'accepted', 'confirmed', 'skipped', 'quarantined'] as const;
   if (scopes === undefined) yield* entries.slices({ status });
   for (const { folder, path } of scopes ?? []) {
     const entry = entries.get(folder, path);

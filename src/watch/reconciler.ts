@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Fingerprint } from '../content/file-reader.js';
+import { isThereNow } from '../content/helpers/programs.js';
 import { AWAITS_PROGRAM, encodingWith, isReadableNow } from '../content/helpers/readable.js';
 import { NO_WORDS } from '../content/words.js';
 import { wallAheadMs } from '../lib/clock.js';
@@ -9,6 +10,7 @@ import {
   type Entry,
   type Failure,
   hasContent,
+  type Item,
   isExcluded,
   isItem,
   isMissing,
@@ -17,8 +19,8 @@ import {
   mayHaveDocument,
   type Version,
 } from '../state/entry.js';
-import { unchangedItem } from '../state/line.js';
-import { gone, read } from '../state/transitions.js';
+import { mayLack, unchangedItem } from '../state/line.js';
+import { gone, read, readAgain } from '../state/transitions.js';
 import { Exclusions, isWaitingForName, ownerOfDocument } from './exclusions.js';
 import type { FolderDeps } from './folder-deps.js';
 import { failureOfStat, failures, PRIVATE_KEY } from './rules/failures.js';
@@ -81,6 +83,7 @@ export class Reconciler {
     const item = line === undefined ? undefined : unchangedItem(line, stat);
     if (item?.encoding === undefined || failureOfStat(stat, folder) !== undefined) return false;
     if (peer.refusalOf(item.encoding) !== undefined) return false;
+    if (line !== undefined && item.encoding === 'document' && mayLack(line)) return false;
     const base = state.entries.bases[item.base];
     return base?.url === folder.url && base.collection === rules.collectionEntered(path);
   }
@@ -184,7 +187,19 @@ export class Reconciler {
       return false;
     }
     const isAccepted = this.deps.peer.refusalOf(before.version.encoding) === undefined;
-    return isAccepted && before.url === taken.url && before.collection === taken.collection;
+    if (!isAccepted || before.url !== taken.url || before.collection !== taken.collection)
+      return false;
+    this.#takeAgain(before);
+    return true;
+  }
+
+  /** Has a document pushed again if a program is there now that was missing when it was read. */
+  #takeAgain(item: Item): void {
+    const { clock, committer, programs, state } = this.deps;
+    if (item.status !== 'accepted' && item.status !== 'confirmed') return;
+    if (!isThereNow(programs.current, item.sent.lacks)) return;
+    state.put(readAgain(item, clock.now()));
+    committer.commitSoon();
   }
 
   /**

@@ -2,7 +2,7 @@
 // table. Ends with 1 when a promise was not kept. Arguments: names of the benches to run, all when
 // none is given, but `scans` only by its name, because it takes many minutes; `--files N`: how many
 // files `scale` takes; `--documents N`: how many documents `embedded` searches; `--scans N`: how
-// many scans `scans` drops.
+// many scans `scans` drops; `--type EXTENSION`: the only type that `extract` takes.
 import { parseArgs } from 'node:util';
 import { embeddedBench } from './embedded.bench.js';
 import { extractBench } from './extract.bench.js';
@@ -18,6 +18,7 @@ const { positionals: chosen, values } = parseArgs({
     files: { type: 'string', default: '100000' },
     documents: { type: 'string', default: '100000' },
     scans: { type: 'string', default: '200' },
+    type: { type: 'string' },
   },
 });
 const files = numberOf('files');
@@ -25,7 +26,7 @@ const documents = numberOf('documents');
 const scans = numberOf('scans');
 const benches: Readonly<Record<string, () => Promise<readonly BenchRow[]>>> = {
   embedded: () => embeddedBench(documents),
-  extract: extractBench,
+  extract: () => extractBench(values.type),
   mirror: mirrorBench,
   scale: () => scaleBench(files),
   scans: () => scansBench(scans),

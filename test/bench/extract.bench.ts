@@ -93,12 +93,15 @@ const TYPES: readonly Measured[] = [
 /**
  * Documents of each type from dropped to confirmed, with one process and with one for each core,
  * beside the bare program in as many loops; and the memory of the daemon itself.
+ *
+ * @param only the extension of the one type to measure; undefined for all
  */
-export async function extractBench(): Promise<BenchRow[]> {
+export async function extractBench(only?: string): Promise<BenchRow[]> {
   const root = mkdtempSync(join(tmpdir(), 'peersync-bench-'));
   const rows: BenchRow[] = [];
   try {
     for (const type of TYPES) {
+      if (only !== undefined && only !== type.extension) continue;
       const missing = type.needs.filter((need) => !isInstalled(need));
       if (missing.length > 0) {
         process.stderr.write(`  ${type.name}: not measured without ${missing.join(', ')}\n`);
@@ -130,6 +133,8 @@ async function measured(root: string, type: Measured, cores: number): Promise<Be
     directory: root,
     parts: {
       folders: [{ name: 'bench', settle: '0s' }],
+      // The usual one. With that of the tests, each document is a push of its own.
+      push: { linger: '250ms' },
       documents: { concurrency: cores, languages: ['eng'] },
     },
   });

@@ -10,6 +10,7 @@ import { eml } from './documents.js';
 
 /** The beginning of old office documents. */
 const OLE = Buffer.from('d0cf11e0a1b11ae1', 'hex');
+const POSTSCRIPT = Buffer.from('%!PS-Adobe-3.0\n');
 
 function toolsWith(commands: Readonly<Record<string, Command>>): Tools {
   const tools = new Tools({ ...NO_PROGRAMS, commands }, temporaryDirectory());
@@ -89,13 +90,14 @@ it('a member of an archive is read by a program', async () => {
 it.each([
   ['a.doc', OLE, 'an old Word document (.doc)', 'catdoc', 'catdoc'],
   ['a.msg', OLE, 'an Outlook message (.msg)', 'msgconvert', 'libemail-outlook-message-perl'],
-  ['a.ps', Buffer.from('%!PS-Adobe-3.0\n'), 'a PostScript file (.ps)', 'ps2txt', 'ghostscript'],
-  ['x', Buffer.from('%!PS-Adobe-3.0\n'), 'a PostScript file (.ps)', 'ps2txt', 'ghostscript'],
+  ['a.ps', POSTSCRIPT, 'a PostScript file (.ps)', 'ps2txt', 'ghostscript'],
+  ['x', POSTSCRIPT, 'a PostScript file (.ps)', 'ps2txt', 'ghostscript'],
+  ['x.doc', POSTSCRIPT, 'a PostScript file (.ps)', 'ps2txt', 'ghostscript'],
 ])(
   '%s without its program is told with the line that installs it',
   async (name, bytes, type, program, debian) => {
     await expect(readDocument(bytes, name, { tools: toolsWith({}) })).rejects.toMatchObject({
-      code: 'NO_HELPER',
+      code: bytes === POSTSCRIPT ? 'NO_HELPER_BY_CONTENT' : 'NO_HELPER',
       message: `The file is ${type}, and the program that reads it is not installed (${program}).`,
       hint: `Install it: \`sudo apt-get install ${debian}\`. The file is then taken up by itself.`,
     });
@@ -112,6 +114,15 @@ it('a program of the configuration that is missing is told by its name', async (
     message: expect.stringContaining('(dwg2text)'),
     hint: expect.stringContaining('documents.commands'),
   });
+});
+
+it('the programs that an archive lacks are recorded, and those that fail are not', async () => {
+  const { program: _, ...missing } = script('', { isConfigured: true, name: 'dwg2text' });
+  const tools = toolsWith({ '.doc': script('exit 1'), '.dwg': missing });
+  const zip = zipSync({ 'a.doc': OLE, 'b.dwg': POSTSCRIPT, 'c.ps': POSTSCRIPT, 'd.xls': OLE });
+  const read = await readDocument(zip, 'a.zip', { tools });
+  expect([...tools.lacks]).toEqual(['time', '.dwg', '.ps', '.xls']);
+  expect(read?.text).toContain('(an old Excel workbook (.xls), and the program that reads it is');
 });
 
 it('a program whose output is no text is the reason of the document', async () => {

@@ -239,10 +239,12 @@ describe('pages', () => {
   it('of which OCR could not read some are counted for an archive', async () => {
     const fake = new FakeOcr('if [ "$page" = 2 ]; then exit 1; fi');
     const zip = zipSync({ 'a.pdf': pdf('', '') });
-    expect(await readDocument(zip, 'a.zip', { tools: fake.tools() })).toMatchObject({
+    const tools = fake.tools();
+    expect(await readDocument(zip, 'a.zip', { tools })).toMatchObject({
       text: 'a.pdf\nMinutes\nWord1',
       found: { ocrPages: 1, leftOut: 'OCR could not read 1 page of the files in it.' },
     });
+    expect([...tools.lacks]).toEqual(['time']);
   });
 });
 
@@ -270,7 +272,9 @@ describe('without OCR', () => {
   });
 
   it('the pages with text are read, and the others are recorded', async () => {
-    const read = await readDocument(pdf('a page with text', '', '7', ''), 'a.pdf');
+    const tools = toolsWith({});
+    const read = await readDocument(pdf('a page with text', '', '7', ''), 'a.pdf', { tools });
+    expect([...tools.lacks]).toEqual(['ocr of pdf']);
     expect(read).toMatchObject({
       text: 'a page with text\n\n7',
       found: {

@@ -189,7 +189,9 @@ describe('the metadata of a picture', () => {
           '<dc:subject><rdf:Bag><rdf:li>fire</rdf:li></rdf:Bag></dc:subject></rdf:Description>',
       ),
     );
-    const read = await readDocument(bytes, 'a.jpg');
+    const tools = toolsWith({});
+    const read = await readDocument(bytes, 'a.jpg', { tools });
+    expect([...tools.lacks]).toEqual(['ocr']);
     expect(read).toMatchObject({
       title: 'Kiln',
       text: 'A brick kiln\n\nfire',

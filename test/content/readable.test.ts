@@ -21,6 +21,8 @@ describe('a file that was skipped because no program reads it', () => {
     ['NO_HELPER', 'a.dwg', withCommand('.dwg', missing), false],
     ['NO_HELPER', 'a.dwg', withCommand('.dwg'), true],
     ['NO_HELPER', '.doc', withCommand('.dwg'), false],
+    // The command has left the configuration.
+    ['NO_HELPER', 'a.tex', NO_PROGRAMS, true],
     ['NOT_TEXT', 'a.dwg', withCommand('.dwg'), true],
     ['NOT_TEXT', 'a.dwg', withCommand('.dwg', missing), true],
     ['NOT_TEXT', 'a.dwg', withCommand('.doc', catdoc), false],
@@ -29,13 +31,18 @@ describe('a file that was skipped because no program reads it', () => {
     expect(isReadableNow(programs, path, code)).toBe(isReadable);
   });
 
-  it('may be read by any program if its bytes show its type, and its name does not', () => {
-    expect(isReadableNow(withCommand('.ps', catdoc), 'letter', 'NO_HELPER')).toBe(true);
-    expect(isReadableNow(withCommand('.dwg'), 'letter', 'NO_HELPER')).toBe(false);
-  });
+  it.each(['letter', 'letter.doc', 'plan.dwg', 'a.ps'])(
+    'may be read by the program of its type if its bytes show that, whatever its name is: %s',
+    (path) => {
+      const code = 'NO_HELPER_BY_CONTENT';
+      expect(isReadableNow(withCommand('.ps', catdoc), path, code)).toBe(true);
+      expect(isReadableNow(withCommand('.djvu', catdoc), path, code)).toBe(true);
+      expect(isReadableNow(withCommand('.doc', catdoc), path, code)).toBe(false);
+    },
+  );
 
-  it('waits for a program with two codes', () => {
-    expect([...AWAITS_PROGRAM]).toEqual(['NO_OCR', 'NO_HELPER']);
+  it('waits for a program with three codes', () => {
+    expect([...AWAITS_PROGRAM]).toEqual(['NO_OCR', 'NO_HELPER', 'NO_HELPER_BY_CONTENT']);
   });
 });
 

@@ -3,8 +3,7 @@ import { silentLogger } from '../../src/lib/logger.js';
 import type { Mirrors } from '../../src/mirror/mirrors.js';
 import { PeerClient } from '../../src/peer/client.js';
 import type { Timeouts } from '../../src/peer/exchange-options.js';
-import type { MirrorSettings } from '../support/mirror-world.js';
-import { world } from '../support/world.js';
+import { type MirrorSettings, MirrorWorld } from '../support/mirror-world.js';
 
 export interface ServerSetting extends Pick<MirrorSettings, 'tables' | 'shares'> {
   readonly baseUrl: string;
@@ -28,7 +27,8 @@ export async function openMirrors({
 }> {
   const log = silentLogger;
   const peer = new PeerClient({ dialect: 'standard', timeouts, baseUrl, clock, log });
-  const w = await world({ peer, clock, directory, mirrors });
+  // `world` would bring the uplink with all readers of documents into the programs of the tests.
+  const w = await new MirrorWorld({ peer, clock, directory }).open(mirrors);
   const close = async (): Promise<void> => {
     await w.stop();
     await peer.close();

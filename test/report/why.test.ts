@@ -266,6 +266,10 @@ describe('the rule of a file that is skipped', () => {
       'NO_HELPER',
       'Folder "inbox" takes its name; files that only a program reads are skipped while it is not installed.',
     ],
+    [
+      'NO_HELPER_BY_CONTENT',
+      'Folder "inbox" takes its name; files that only a program reads are skipped while it is not installed.',
+    ],
     ['OTHER', 'Its content keeps it out: It is so.'],
   ])(
     'is the one that keeps its content out, and not the one that takes its name: %s',
@@ -310,7 +314,7 @@ describe('the rule of a file that is skipped', () => {
   });
 });
 
-it.each(['NO_OCR', 'NO_HELPER'])(
+it.each(['NO_OCR', 'NO_HELPER', 'NO_HELPER_BY_CONTENT'])(
   'a file that lacks a program is told to come back by itself: %s',
   async (code) => {
     const { clock, config, inbox, state } = await setUp();
@@ -325,12 +329,18 @@ it.each(['NO_OCR', 'NO_HELPER'])(
 );
 
 describe('the text of a document', () => {
-  async function textOf(extracted: ExtractedBy) {
+  async function textOf(extracted: ExtractedBy | undefined, lacks?: readonly string[]) {
     const { config, inbox, state } = await setUp();
     writeFileSync(join(inbox, 'a.pdf'), 'a');
     const plain = pendingRecord('a.pdf');
     const item: PendingItem = { ...plain, version: { ...plain.version, encoding: 'document' } };
-    state.put(accepted(item, { ...sentOf(item), extracted }, 1));
+    state.put(
+      accepted(
+        item,
+        { ...sentOf(item), ...(extracted && { extracted }), ...(lacks && { lacks }) },
+        1,
+      ),
+    );
     const report = await explain(join(inbox, 'a.pdf'), config, state, undefined);
     const line = whyText(report, 0).find((text) => text.startsWith('text'));
     const sent = why.line.parse(JSON.parse(JSON.stringify(report)));
@@ -360,6 +370,19 @@ describe('the text of a document', () => {
     expect((await textOf({ reader: 'RTF', words: 1, ms: 40 })).line).toBe(
       'Its text travels: the RTF reader found 1 word. Reading it took 40ms.',
     );
+  });
+
+  it('is told with what another reading may find', async () => {
+    const found = 'Its text travels: the PDF reader found 2 words.';
+    const program =
+      'A program that reads more of it was missing. It is read again by itself when that is there.';
+    const retry = '`peersync retry PATH` has the rest read again.';
+    const pdf = { reader: 'PDF', words: 2 };
+    expect((await textOf(pdf, ['ocr', '.doc'])).line).toBe(`${found} ${program}`);
+    expect((await textOf(pdf, ['time'])).line).toBe(`${found} ${retry}`);
+    expect((await textOf(pdf, ['time', '.doc'])).line).toBe(`${found} ${program} ${retry}`);
+    // A picture that the peer got as it is.
+    expect((await textOf(undefined, ['ocr'])).line).toBe(program);
   });
 });
 

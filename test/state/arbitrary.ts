@@ -90,9 +90,10 @@ const sent: Arbitrary<Sent> = any<Sent>(
     lastModified: at,
     words: bytes,
     extracted,
+    lacks: fc.uniqueArray(fc.constantFrom('ocr', 'ocr of pdf', '.doc'), { minLength: 1 }),
     isUncertain: fc.constant(true),
   },
-  ['peerAt', 'lastModified', 'words', 'extracted', 'isUncertain'],
+  ['peerAt', 'lastModified', 'words', 'extracted', 'lacks', 'isUncertain'],
 );
 const date = at.map((ms) => new Date(ms).toISOString().replace('.000Z', 'Z'));
 const kind = fc.constantFrom<Evidence['kind']>(

@@ -22,6 +22,13 @@ it('an answer carries how the text was found, and nothing else', () => {
   });
 });
 
+it('an answer carries why another reading may find more, within limits', () => {
+  const answer = { kind: 'extracted', words: 2, lacks: ['.doc', 'time'] };
+  expect(answered({ ...answer, extracted: { reader: 'zip', words: 2 } })).toMatchObject(answer);
+  for (const lacks of ['.doc', ['x'.repeat(41)], Array(21).fill('.doc')])
+    expect(() => answered({ ...answer, lacks })).toThrow('it answered in a wrong form');
+});
+
 it.each([{ pages: -1 }, { ms: 0.5 }, { confidence: 101 }, { leftOut: 'x'.repeat(501) }])(
   'an answer with %o is refused',
   (found) => {
@@ -33,6 +40,7 @@ it.each([
   ['DOCUMENT_BROKEN', true],
   ['NO_OCR', true],
   ['NO_HELPER', true],
+  ['NO_HELPER_BY_CONTENT', true],
   ['PRIVATE_KEY', false],
 ])('a document may be refused with %s: %s', (code, isAllowed) => {
   const refusal = { kind: 'refused', failure: { code, message: 'No.', hint: 'Try.' } };

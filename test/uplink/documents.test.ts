@@ -268,6 +268,14 @@ describe('a document for a peer that takes files', () => {
     );
   });
 
+  it.each<[string, Uint8Array, string]>([
+    ['a.doc', OLE, '.doc'],
+    ['a.png', Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'), 'ocr'],
+  ])('is sent as it is without its program, with a note of that: %s', async (name, bytes, lack) => {
+    const packed = await packedDocument(versionOf(name, bytes), false, rules);
+    expect(packed).toMatchObject({ kind: 'content', lacks: [lack] });
+  });
+
   it('is read through a link if links are followed', async () => {
     const { file, version } = versionOf('a.docx', docx(words));
     const link = join(dirname(file), 'link.docx');

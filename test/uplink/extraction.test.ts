@@ -1,19 +1,24 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import type { Programs } from '../../src/content/helpers/programs.js';
 import type { PageProgress } from '../../src/content/readers/document-reader.js';
 import { DIALECTS } from '../../src/peer/dialects/dialects.js';
 import { extractDocument } from '../../src/uplink/document-text.js';
 import type { DocumentOrder, Extracted } from '../../src/uplink/documents.js';
 import { retryItems } from '../../src/uplink/retry.js';
 import { rtf, zipped } from '../content/documents.js';
-import { OCR } from '../content/programs.js';
+import { command, OCR } from '../content/programs.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { fails, takes, unreachable } from '../support/fake-peer.js';
 import { temporaryDirectory } from '../support/temp.js';
 import type { UplinkWorld, UplinkWorldOptions } from '../support/uplink-world.js';
 import { deferred } from '../support/wait.js';
 import { world } from '../support/world.js';
+
+const OLE = Buffer.from('d0cf11e0a1b11ae1', 'hex');
+const CATDOC: Programs = { commands: { '.doc': command('catdoc') }, noOcr: 'missing' };
+const WITH_OCR: Programs = { commands: {}, ocr: OCR };
 
 const names = (count: number, extension: string) =>
   Array.from({ length: count }, (_, i) => `${i}${extension}`);
@@ -98,11 +103,11 @@ it('as many documents are read at the same time as the configuration says, and a
   const { w, counts, release } = await countingWorld();
   Object.assign(w.settings, { documents: limits });
   for (const path of names(6, '.pdf')) document(w, path, `slow ${path}`);
-  await w.until(() => documents(w).reading === 2, 'two are read');
+  await w.until(() => counts.most === 2, 'two are read');
   expect(documents(w)).toMatchObject({ reading: 2, waiting: 4 });
   limits.concurrency = 3;
   w.uplink.configured();
-  await w.until(() => documents(w).reading === 3, 'three are read');
+  await w.until(() => counts.most === 3, 'three are read');
   release();
   await w.allConfirmed(6);
   expect(counts.most).toBe(3);
@@ -125,18 +130,112 @@ it('texts and documents that were read share a batch', async () => {
 });
 
 it('the same document under several names is read once, also at the same time', async () => {
-  const { w, read, release } = await countingWorld({ documents: { concurrency: 4 } });
+  const { w, read, release } = await countingWorld({ documents: { concurrency: 2 } });
   for (const path of ['a.pdf', 'b.pdf', 'c.pdf']) document(w, path, 'a slow document');
-  await w.until(() => documents(w).reading === 3, 'they are under way');
+  await w.until(() => documents(w).reading === 1, 'it is under way');
+  // The copies take no place of another document while they wait.
+  document(w, 'other.pdf', 'another document');
+  await w.confirmed('other.pdf');
+  expect(documents(w)).toMatchObject({ reading: 1, waiting: 2 });
   release();
-  await w.allConfirmed(3);
-  document(w, 'd.pdf', 'a slow document');
   await w.allConfirmed(4);
-  expect(read).toHaveLength(1);
-  // Another kind of document has another reader.
-  document(w, 'd.eml', 'a slow document');
+  document(w, 'd.pdf', 'a slow document');
   await w.allConfirmed(5);
   expect(read).toHaveLength(2);
+  // Another kind of document has another reader.
+  document(w, 'd.eml', 'a slow document');
+  await w.allConfirmed(6);
+  expect(read).toHaveLength(3);
+});
+
+it('a copy that changes while it waits for the reading is read by itself', async () => {
+  const { w, release } = await countingWorld({ documents: { concurrency: 2 } });
+  for (const path of ['a.pdf', 'b.pdf']) document(w, path, 'a slow document');
+  await w.until(() => documents(w).waiting === 1, 'a copy waits');
+  document(w, 'b.pdf', 'a newer text');
+  await w.confirmed('b.pdf');
+  release();
+  await w.confirmed('a.pdf');
+  expect([sent(w, 'a.pdf'), sent(w, 'b.pdf')]).toEqual(['<p>a slow document', '<p>a newer text']);
+});
+
+it.each<[string, string | Uint8Array, Programs, number]>([
+  ['a.pdf', '%PDF-1.7', CATDOC, 1],
+  ['a.pdf', '%PDF-1.7', WITH_OCR, 2],
+  ['a.rtf', '{\\rtf1 text}', WITH_OCR, 1],
+  ['a.doc', OLE, WITH_OCR, 1],
+  ['a.doc', OLE, CATDOC, 2],
+  ['a.zip', zipped({ 'note.txt': 'text' }), CATDOC, 2],
+])(
+  'a document that waits to be pushed is read again only if another program may read it: %s',
+  async (path, content, programs, readings) => {
+    const { w, read } = await countingWorld();
+    const { back } = away(w);
+    document(w, path, content);
+    await allRead(w);
+    await w.stop();
+    w.programs = programs;
+    back();
+    await w.start();
+    await w.confirmed(path);
+    expect(read).toHaveLength(readings);
+  },
+);
+
+it('a text that lacks a part for the moment is sent, and is not used for a copy or a retry', async () => {
+  const w = await world();
+  let readings = 0;
+  w.extractDocument = async () => {
+    readings += 1;
+    const text = textOf(`<p>reading ${readings}`);
+    return { ...text, ...(readings === 1 && { lacks: ['time'] }) } as Extracted;
+  };
+  for (const path of ['a.pdf', 'b.pdf', 'c.pdf']) {
+    document(w, path, 'a document');
+    await w.confirmed(path);
+  }
+  expect(['a.pdf', 'b.pdf', 'c.pdf'].map((path) => sent(w, path))).toEqual([
+    '<p>reading 1',
+    '<p>reading 2',
+    '<p>reading 2',
+  ]);
+  const { clock, state, stateDir } = w;
+  const extracts = join(stateDir, 'extracts');
+  expect(await retryItems({ clock, extracts, state }, undefined)).toMatchObject({ retried: 1 });
+  await w.until(() => sent(w, 'a.pdf') === '<p>reading 2', 'it is read again');
+  await w.confirmed('a.pdf');
+});
+
+it('a document that was read without a program is read again where that is there', async () => {
+  const w = await world();
+  const read: string[] = [];
+  w.extractDocument = async ({ programs }) => {
+    const isThere = programs.commands['.doc'] !== undefined;
+    read.push(isThere ? 'with' : 'without');
+    return { ...textOf('<p>text'), ...(!isThere && { lacks: ['.doc'] }) } as Extracted;
+  };
+  document(w, 'a.pdf', '%PDF-1.7');
+  await w.confirmed('a.pdf');
+  expect(w.state.get('inbox', 'a.pdf')).toMatchObject({ sent: { lacks: ['.doc'] } });
+  const { back } = away(w);
+  document(w, 'b.pdf', '%PDF-1.7 b');
+  await allRead(w);
+  await betweenPushes(w, () => {
+    w.programs = CATDOC;
+    back();
+  });
+  document(w, 'c.pdf', '%PDF-1.7');
+  await w.confirmed('b.pdf', 'c.pdf');
+  expect(read).toEqual(['without', 'without', 'with', 'with']);
+  expect(w.state.get('inbox', 'b.pdf')?.sent).not.toHaveProperty('lacks');
+});
+
+it('a file that only a command of the configuration read is looked at again without it', async () => {
+  const w = await world();
+  w.extractDocument = extractDocument;
+  document(w, 'plan.dwg', 'some bytes');
+  await w.until(() => w.rechecked.includes('plan.dwg'), 'it is looked at again');
+  expect(w.statusOf('plan.dwg')).toBe('pending');
 });
 
 const failing = (code: string) => ({
@@ -429,7 +528,7 @@ describe('the progress of a reading', () => {
       };
     };
     document(w, 'book.pdf', 'a book');
-    await w.until(() => documents(w).reading === 1, 'it is read');
+    await w.until(() => report !== undefined, 'it is read');
     return { w, read: (page: number) => report?.({ page, pages: 500 }), end: () => end.resolve() };
   }
 

@@ -13,12 +13,14 @@ import { dirname, join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { EncodingDetector } from '../../src/content/encoding.js';
 import { fingerprintNow, type ReadOrder } from '../../src/content/file-reader.js';
+import type { Programs } from '../../src/content/helpers/programs.js';
 import { type Clock, systemClock } from '../../src/lib/clock.js';
 import { State } from '../../src/state/state.js';
+import { accepted, confirmed } from '../../src/state/transitions.js';
 import { command, OCR } from '../content/programs.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
-import { folderOf, gate, Inbox, PEER, PROGRAMS, SETTLE_MS, skipAsUplink } from './inbox.js';
+import { folderOf, gate, Inbox, PEER, PROGRAMS, SETTLE_MS, sentOf, skipAsUplink } from './inbox.js';
 
 const HOUR = 3_600_000;
 const NOBODY = 65_534;
@@ -387,7 +389,7 @@ describe('a file is skipped', () => {
 
   it.each([
     ['NO_OCR', 'scan.pdf', { commands: {}, ocr: OCR }],
-    ['NO_HELPER', 'plan.dwg', { commands: { '.dwg': command('dwg2text') } }],
+    ['NO_HELPER', 'letter.doc', { commands: { '.doc': command('catdoc') } }],
   ])(
     'while there is no program for it, also after a restart, and no longer: %s',
     async (code, path, after) => {
@@ -422,6 +424,34 @@ describe('a file is skipped', () => {
     });
   });
 });
+
+it.each(['accepted', 'confirmed'])(
+  'a document that was read without a program is pushed again when that is there: %s',
+  async (status) => {
+    const path = 'a/message.eml';
+    const inbox = await new Inbox({ [path]: 'From: a@b.c\nTo: d@e.f\n\nText.' }).start();
+    const read = inbox.get(path);
+    if (read?.status !== 'pending') throw new Error(`it is ${read?.status}`);
+    const sent = accepted(read, { ...sentOf(read), lacks: ['ocr', '.doc'] }, 2);
+    const shown = { kind: 'present', at: 3, shown: sent.url } as const;
+    inbox.state.put(status === 'accepted' ? sent : confirmed(sent, shown, 3));
+    const entry = inbox.get(path);
+    const without = { commands: { '.dwg': command('dwg2text') } };
+    await inbox.start({ programs: { ...PROGRAMS, current: without } });
+    expect(inbox.get(path)).toStrictEqual(entry);
+    let current: Programs = without;
+    const programs = {
+      ...PROGRAMS,
+      get current() {
+        return current;
+      },
+    };
+    await inbox.start({ programs });
+    current = { commands: { '.doc': command('catdoc') } };
+    await inbox.rescan();
+    expect(inbox.get(path)).toMatchObject({ status: 'pending', sent: { isUncertain: true } });
+  },
+);
 
 describe('a file that cannot be read', () => {
   it('is quarantined, logged once, and taken as soon as it can be read', async () => {

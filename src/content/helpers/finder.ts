@@ -80,7 +80,7 @@ export class ProgramFinder {
       ...ocr,
       commands,
       commandTimeoutMs: settings.pageTimeout,
-      ...(versions.length > 0 && { versions }),
+      ...(paths.length > 0 && { versions: Object.fromEntries(versions) }),
       ...(prlimit !== undefined && { prlimit }),
     };
     this.#found = found;
@@ -164,10 +164,10 @@ export class ProgramFinder {
   }
 }
 
-/** Returns what changes when a program is updated. */
-async function versionOf(path: string): Promise<string> {
+/** Returns the path of a program, and what changes when it is updated. */
+async function versionOf(path: string): Promise<readonly [path: string, version: string]> {
   const { mtimeMs, size } = (await stat(path).catch(() => undefined)) ?? {};
-  return `${path} ${size} ${mtimeMs}`;
+  return [path, `${size} ${mtimeMs}`];
 }
 
 async function isProgram(path: string): Promise<boolean> {

@@ -1,4 +1,5 @@
 import { extname } from 'node:path';
+import type { DocumentKind } from '../../lib/file.js';
 import { signedType } from '../signatures.js';
 
 /**
@@ -15,8 +16,8 @@ export interface Programs {
    * those of `documents.commands`, and those of `HELPERS` that are installed.
    */
   readonly commands: Readonly<Record<string, Command>>;
-  /** The size and the time of each program. An update changes them. */
-  readonly versions?: readonly string[];
+  /** The size and the time of each program, by its absolute path. An update changes them. */
+  readonly versions?: Readonly<Record<string, string>>;
   /** Maximum time of a command for one document, in ms. @default 2 minutes */
   readonly commandTimeoutMs?: number;
   /** Absolute path of `prlimit`, which limits the memory and the processor time of a program. */
@@ -139,10 +140,74 @@ export function configuredCommand(name: string, { commands }: Programs): Command
 
 /**
  * Returns the extension under which `commands` has the program that reads a file of the kind
- * `helper`: by its first bytes, if they show it.
+ * `helper`: that of its name if the configuration names a program for it, or else by its first
+ * bytes, if they show it.
  */
-export function helperExtension(name: string, head: Uint8Array): string {
-  return EXTENSION_OF_TYPE[signedType(head)?.type ?? ''] ?? extensionOf(name);
+export function helperExtension(name: string, head: Uint8Array, programs: Programs): string {
+  const isConfigured = configuredCommand(name, programs) !== undefined;
+  return (isConfigured ? undefined : extensionByContent(head)) ?? extensionOf(name);
+}
+
+/** Returns that extension for a file whose first bytes show its type; undefined for any other. */
+export function extensionByContent(head: Uint8Array): string | undefined {
+  return EXTENSION_OF_TYPE[signedType(head)?.type ?? ''];
+}
+
+/** The extensions of files whose first bytes show their type, whatever their names are. */
+export const EXTENSIONS_BY_CONTENT: readonly string[] = Object.values(EXTENSION_OF_TYPE);
+
+/** The kinds of document in which there may be documents of any other kind. */
+const CONTAINERS: ReadonlySet<DocumentKind | undefined> = new Set(['archive', 'mail', 'mbox']);
+
+/** A document, as far as it decides which programs may be used to read it. */
+interface Readable {
+  readonly kind: DocumentKind | undefined;
+  /** See `helperExtension`. */
+  readonly extension: string;
+  /** Whether only its words are counted. OCR is not used for that. */
+  readonly onlyWords: boolean;
+}
+
+/**
+ * Returns what the text of a document depends on besides its content, as text: the programs that
+ * may be used to read it, their versions and their options. Limits of time do not count: a text of
+ * which they cut something off is not kept.
+ *
+ * A PDF may have attached files that a program reads. It depends on none of these programs here;
+ * `Tools.lacks` has those that were missing.
+ */
+export function programsFor(
+  { extension, kind, onlyWords }: Readable,
+  { commands, noOcr, ocr, versions = {} }: Programs,
+): string {
+  const command = kind === 'helper' ? commands[extension] : undefined;
+  if (CONTAINERS.has(kind) || command?.output === 'mail')
+    return JSON.stringify([commands, ocr, noOcr, versions]);
+  if (kind === 'helper') return JSON.stringify([command, versions[command?.program ?? '']]);
+  if ((kind !== 'pdf' && kind !== 'picture') || onlyWords) return '';
+  const used = [ocr?.tesseract, ocr?.pdftoppm].map((program = '') => versions[program]);
+  return JSON.stringify([ocr, noOcr, used]);
+}
+
+/**
+ * Something that was missing while a document was read, as text:
+ *
+ * - `ocr`, for pictures;
+ * - `ocr of pdf`, which needs `pdftoppm`, too;
+ * - an extension such as `.doc`: the program of `Programs.commands`;
+ * - `time`: a part was not read because a program took too long, or failed. Only a person has such
+ *   a document read again.
+ */
+export type Lack = 'ocr' | 'ocr of pdf' | 'time' | `.${string}`;
+
+/** Whether a program that was missing is there, so that the document has to be read again. */
+export function isThereNow({ commands, ocr }: Programs, lacks: readonly string[] = []): boolean {
+  return lacks.some((lack) => {
+    if (lack === 'ocr') return ocr !== undefined;
+    return lack === 'ocr of pdf'
+      ? ocr?.pdftoppm !== undefined
+      : commands[lack]?.program !== undefined;
+  });
 }
 
 /** Returns the program that reads files with this extension if it is installed. */

@@ -1,11 +1,22 @@
 import type { Encoding } from '../../lib/file.js';
 import type { DocumentError } from '../readers/document-reader.js';
-import { configuredCommand, extensionOf, helperFor, type Programs } from './programs.js';
+import {
+  configuredCommand,
+  EXTENSIONS_BY_CONTENT,
+  extensionOf,
+  helperFor,
+  isThereNow,
+  type Programs,
+} from './programs.js';
 
 /** The code of a file that is neither text nor a document, for a peer that takes only text. */
 export const NOT_TEXT = 'NOT_TEXT';
 
-const NO_PROGRAM = ['NO_OCR', 'NO_HELPER'] as const satisfies readonly DocumentError['code'][];
+const NO_PROGRAM = [
+  'NO_OCR',
+  'NO_HELPER',
+  'NO_HELPER_BY_CONTENT',
+] as const satisfies readonly DocumentError['code'][];
 /** The codes of files that are skipped until a program is there that reads them. */
 export const AWAITS_PROGRAM: ReadonlySet<string> = new Set(NO_PROGRAM);
 
@@ -20,15 +31,14 @@ export function encodingWith(programs: Programs, path: string, encoding: Encodin
  * @param code of the failure for which it was skipped
  */
 export function isReadableNow(programs: Programs, path: string, code: string): boolean {
-  const { commands, ocr } = programs;
   const extension = extensionOf(path);
+  const command = programs.commands[extension];
   // Pages of a PDF have to be drawn first.
-  if (code === 'NO_OCR')
-    return ocr !== undefined && (ocr.pdftoppm !== undefined || extension !== '.pdf');
-  if (code !== 'NO_HELPER' && code !== NOT_TEXT) return false;
-  if (commands[extension]?.program !== undefined) return true;
-  if (code === NOT_TEXT) return commands[extension] !== undefined;
-  // The first bytes of some files show their type, whatever their names are.
-  const isNamed = commands[extension] !== undefined || helperFor(extension) !== undefined;
-  return !isNamed && Object.values(commands).some(({ isConfigured }) => !isConfigured);
+  if (code === 'NO_OCR') return isThereNow(programs, [extension === '.pdf' ? 'ocr of pdf' : 'ocr']);
+  if (code === NOT_TEXT) return command !== undefined;
+  if (code === 'NO_HELPER_BY_CONTENT') return isThereNow(programs, EXTENSIONS_BY_CONTENT);
+  if (code !== 'NO_HELPER') return false;
+  // Without a command of the configuration, the file may be one that needs no program.
+  const isNamed = command !== undefined || helperFor(extension) !== undefined;
+  return command?.program !== undefined || (!isNamed && extension !== '');
 }

@@ -4,7 +4,7 @@ import { basename, join } from 'node:path';
 import { systemClock } from '../../lib/clock.js';
 import { messageOf, systemCode } from '../../lib/errors.js';
 import type { PageStore } from '../page-store.js';
-import type { Programs } from './programs.js';
+import type { Lack, Programs } from './programs.js';
 
 /** A program to run. */
 export interface Call {
@@ -81,6 +81,8 @@ export class Tools {
    * must end without an answer, as if it had been ended itself.
    */
   wasEnded = false;
+  /** Why another reading may find more of the document. Its readers add to it. */
+  readonly lacks = new Set<Lack>();
 
   /**
    * @param directory an existing directory for private files

@@ -8,6 +8,7 @@ import { MemberBudget } from './budget.js';
 import {
   DocumentError,
   type DocumentReader,
+  MomentaryError,
   nestedIn,
   type ReadContext,
 } from './document-reader.js';
@@ -100,6 +101,7 @@ class ArchiveReading {
       this.text.add(await this.#textOf(member, heading, depth));
     } catch (error) {
       if (error instanceof ShortageError) throw error;
+      if (error instanceof MomentaryError) this.context.tools?.lacks.add('time');
       if (!this.text.isFull) this.text.add(`(${reasonOf(error)})`);
     }
   }
@@ -149,6 +151,6 @@ function reasonOf(error: unknown): string {
   if (error instanceof MemberError) return error.message;
   if (!(error instanceof DocumentError)) return 'damaged';
   if (error.code === 'DOCUMENT_ENCRYPTED') return 'encrypted';
-  if (error.code === 'NO_OCR') return error.message.replace(/^The file is |\.$/g, '');
+  if (error.code.startsWith('NO_')) return error.message.replace(/^The file is |\.$/g, '');
   return 'damaged';
 }

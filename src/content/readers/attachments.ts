@@ -5,6 +5,7 @@ import { holdsPrivateKey } from '../signatures.js';
 import {
   DocumentError,
   type Extract,
+  MomentaryError,
   mayGoOn,
   nestedIn,
   type ReadContext,
@@ -68,16 +69,19 @@ export async function attachmentText(
   }
 }
 
+const NO_PROGRAMS =
+  'Attached files of old formats were not read, because their programs are missing.';
 /** The sentences about attachments that need a program which is missing. */
 const MISSING: Readonly<Record<string, string>> = {
   NO_OCR: 'Attached scans and pictures were not read, because there is no OCR.',
-  NO_HELPER: 'Attached files of old formats were not read, because their programs are missing.',
+  NO_HELPER: NO_PROGRAMS,
+  NO_HELPER_BY_CONTENT: NO_PROGRAMS,
 };
 
 /** Reads an attachment. @returns undefined if it cannot be read */
 async function readOr(
   read: () => Promise<Extract | undefined>,
-  { budget }: ReadContext,
+  { budget, tools }: ReadContext,
 ): Promise<Extract | undefined> {
   try {
     return await read();
@@ -85,6 +89,7 @@ async function readOr(
     if (error instanceof ShortageError) throw error;
     const missing = error instanceof DocumentError ? MISSING[error.code] : undefined;
     if (missing !== undefined) budget?.cuts.add(missing);
+    if (error instanceof MomentaryError) tools?.lacks.add('time');
     return undefined;
   }
 }

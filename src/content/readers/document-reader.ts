@@ -97,6 +97,10 @@ export interface DocumentReader {
 /** Maximum number of characters of one document. Nobody reads longer ones. */
 const MAX_CHARACTERS = 32_000_000;
 
+const NO_HELPER = {
+  message: 'The file is {why}, and the program that reads it is not installed ({missing}).',
+  hint: '{how} The file is then taken up by itself.',
+} as const;
 const UNREADABLE = 'No text can be read from the file: {why}.';
 const ERRORS = {
   DOCUMENT_ENCRYPTED: {
@@ -115,15 +119,15 @@ const ERRORS = {
     message: 'The file is {why}, and {missing}.',
     hint: 'Install it: `sudo apt-get install tesseract-ocr poppler-utils`. The file is then taken up by itself.',
   },
-  NO_HELPER: {
-    message: 'The file is {why}, and the program that reads it is not installed ({missing}).',
-    hint: '{how} The file is then taken up by itself.',
-  },
+  NO_HELPER,
+  /** Its first bytes show which program reads the file, whatever its name is. */
+  NO_HELPER_BY_CONTENT: NO_HELPER,
 } as const satisfies ErrorTable;
 
 /**
  * Thrown when a document cannot be read. The value `why` is a reason without a full stop, or what
- * people call the file. A file with NO_OCR or NO_HELPER is skipped until the program is there.
+ * people call the file. A file with NO_OCR, NO_HELPER or NO_HELPER_BY_CONTENT is skipped until the
+ * program is there.
  */
 export class DocumentError extends tableError(ERRORS) {}
 

@@ -1,9 +1,9 @@
 import { decoderOf, EncodingDetector } from '../encoding.js';
 import {
-  configuredCommand,
-  extensionOf,
+  extensionByContent,
   helperExtension,
   helperFor,
+  type Lack,
   NO_PROGRAMS,
 } from '../helpers/programs.js';
 import { repairedMessage } from '../helpers/repaired-message.js';
@@ -39,17 +39,19 @@ export function helperReader(mail: DocumentReader): DocumentReader {
       const { name, tools } = context;
       const programs = tools?.programs ?? NO_PROGRAMS;
       const head = bytes.subarray(0, HEAD_BYTES);
-      const isConfigured = configuredCommand(name, programs) !== undefined;
-      const extension = isConfigured ? extensionOf(name) : helperExtension(name, head);
+      const extension = helperExtension(name, head, programs);
       const command = programs.commands[extension];
+      const isByContent = !command?.isConfigured && extensionByContent(head) !== undefined;
       const lacking = (missing: string) =>
-        new DocumentError('NO_HELPER', {
+        new DocumentError(isByContent ? 'NO_HELPER_BY_CONTENT' : 'NO_HELPER', {
           why: typeName(name, head) ?? `of a type (${extension}) that only a program reads`,
           missing,
-          how: howToInstall(extension, isConfigured),
+          how: howToInstall(extension, command?.isConfigured),
         });
-      if (tools === undefined || command?.program === undefined)
+      if (tools === undefined || command?.program === undefined) {
+        tools?.lacks.add(extension as Lack);
         throw lacking(command?.name ?? helperFor(extension)?.program ?? 'none is known');
+      }
       const { args, output, program } = command;
       const file = tools.file(`document${extension}`, bytes);
       try {
@@ -77,7 +79,7 @@ export function helperReader(mail: DocumentReader): DocumentReader {
   };
 }
 
-function howToInstall(extension: string, isConfigured: boolean): string {
+function howToInstall(extension: string, isConfigured = false): string {
   const name = helperFor(extension)?.package;
   return isConfigured || name === undefined
     ? 'Install it, or correct `documents.commands`.'

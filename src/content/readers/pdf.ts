@@ -141,6 +141,7 @@ async function readPages(
   // The other pages of a document with damaged ones are worth more than nothing.
   if (whole === '' && failure !== undefined) throw failure;
   const isLacking = isOcrMissing && pagesWithoutText > 0;
+  if (isLacking) context.tools?.lacks.add('ocr of pdf');
   if (whole === '' && isLacking) throw noOcr('a scan', programs);
   const leftOut = isLacking
     ? `Pages without text were not read, because ${lackOf(programs).missing}.`

@@ -61,6 +61,7 @@ async function readPages(
   const pages = sizes.length;
   if (!isReadWhole(context)) return { text: '', found: { pages } };
   if (ocr === undefined) {
+    tools?.lacks.add('ocr');
     if (said === '' && depth === 0)
       throw noOcr(typeName(name, bytes) ?? 'a picture', tools?.programs);
     const leftOut = `The words on it were not read, because ${lackOf(tools?.programs).missing}.`;

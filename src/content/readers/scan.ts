@@ -132,6 +132,7 @@ export class Scan {
         ? `OCR of a page takes longer than ${limit}`
         : `OCR of a page fails, because ${error.message}`;
       const code = isSlow ? 'DOCUMENT_TOO_LARGE' : 'DOCUMENT_BROKEN';
+      tools.lacks.add('time');
       return this.#skip(number, why, new MomentaryError(code, { why }));
     }
   }
