@@ -21,7 +21,7 @@ const LONG = [
 
 /** Files that take longest begin first, so that nothing waits for them at the end. */
 const SLOWEST =
-  /corpus|hostile-programs|scan-kill|directory-swap|bombs|mirror-kill|boot|wall-clock/;
+  /corpus|hostile-programs|scan-kill|directory-swap|bombs|mirror-kill|boot|wall-clock|fault.fleet/;
 
 class SlowestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

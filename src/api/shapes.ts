@@ -41,7 +41,9 @@ export const condition: z.ZodType<Condition> = z.object({
   severity: z.enum(SEVERITIES),
   subject: z
     .string()
-    .describe('peer, state, disk, configuration, or the name of a folder, collection or mirror.'),
+    .describe(
+      'peer, state, disk, configuration, fleet, or the name of a folder, collection, mirror or machine.',
+    ),
   message: z.string(),
   hint: z.string(),
   since: z.number().optional(),

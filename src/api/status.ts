@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { LANES } from '../queue/options.js';
 import type { QueueStatus } from '../queue/request-queue.js';
+import type { FleetReport } from '../report/fleet.js';
 import type { StatisticsReport } from '../report/statistics.js';
 import type { StatusReport } from '../report/status-report.js';
 import type { MassDeletion } from '../watch/mass-deletions.js';
@@ -89,6 +90,50 @@ const folderStatus: z.ZodType<FolderStatus> = z.object({
   unnamedProblems: z.number().optional(),
 });
 
+const worker = z.object({
+  id: z.string(),
+  host: z.string(),
+  pid: z.number(),
+  version: z.string(),
+  build: z.string(),
+  idle: z
+    .discriminatedUnion('reason', [
+      z.object({ reason: z.literal('build') }),
+      z.object({ reason: z.literal('folders'), folders: z.array(z.string()) }),
+      z.object({ reason: z.literal('programs'), abilities: z.array(z.string()) }),
+      z.object({ reason: z.literal('stopping') }),
+    ])
+    .optional()
+    .describe('Why it takes no jobs.'),
+  slots: z.number().describe('The most jobs at a time.'),
+  active: z.number(),
+  done: z.number(),
+  failed: z.number(),
+  perSecond: z.number().optional().describe('Documents, over the last minute.'),
+  seenAt: z.number(),
+});
+
+const fleet: z.ZodType<FleetReport> = z.object({
+  address: z.string(),
+  prefix: z.string(),
+  build: z.string(),
+  redis: z.enum(['connecting', 'there', 'away']),
+  failure: z
+    .object({
+      kind: z.enum(['redis', 'owned']),
+      message: z.string(),
+      hint: z.string(),
+      since: z.number(),
+    })
+    .optional(),
+  waiting: z.number(),
+  oldestSince: z.number().optional(),
+  active: z.number(),
+  workers: z.array(worker),
+  lost: z.array(z.object({ id: z.string(), host: z.string(), seenAt: z.number() })),
+  noneSince: z.number().optional(),
+});
+
 const statusLine: z.ZodType<StatusReport> = z.object({
   version: z.string(),
   running: z.boolean(),
@@ -134,6 +179,7 @@ const statusLine: z.ZodType<StatusReport> = z.object({
     dialect: z.string().optional(),
     queue: queue.optional(),
   }),
+  fleet: fleet.optional(),
   items: counts,
   pace: z.object({ perSecond: z.number(), leftMs: z.number().optional() }).optional(),
   folders: z.array(

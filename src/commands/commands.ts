@@ -37,6 +37,11 @@ const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./once.js')).onceCommand,
   },
   {
+    usage: 'worker',
+    describe: 'Help the peersync of another machine, until SIGTERM or SIGINT',
+    load: async () => (await import('./worker.js')).workerCommand,
+  },
+  {
     usage: 'status',
     describe: 'Tell how everything stands',
     load: async () => (await import('./status.js')).statusCommand,
@@ -112,7 +117,7 @@ const COMMANDS: readonly CommandEntry[] = [
   {
     usage: 'check',
     describe:
-      'Check configuration, folders, watch limit, state, ports, peer, access and what is mirrored',
+      'Check configuration, folders, watch limit, state, ports, peer, access, what is mirrored, and Redis',
     load: async () => (await import('./check.js')).checkCommand,
   },
   {

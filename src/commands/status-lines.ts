@@ -8,9 +8,10 @@ import {
   safe,
   timeText,
 } from '../cli/text.js';
-import { sentence } from '../lib/text.js';
+import { amountText, sentence } from '../lib/text.js';
 import { durationText } from '../lib/units.js';
 import { PEER_FAILURE_WORDS } from '../queue/breaker.js';
+import { fleetText, idleText } from '../report/fleet.js';
 import type { Percentiles, StatisticsReport, TimeToSearch } from '../report/statistics.js';
 import {
   type Condition,
@@ -109,6 +110,7 @@ function summaryLines(report: StatusReport, now: number): Line[] {
     ...peerFailureLines(report, now).map((line) => `         ${line}`),
     `files    ${countsText(report)}${speedText(report)}${ago}`,
     ...readingLines(report, now),
+    ...(report.fleet === undefined ? [] : [`fleet    ${fleetText(report.fleet, now)}`]),
     ...(page === undefined ? [] : [`page     ${page}`]),
   ];
 }
@@ -166,6 +168,7 @@ function sections(report: StatusReport, now: number, width?: number): string[][]
     figuresLines(report.figures, now, width),
     quarantineLines(report),
     mirrorLines(report.mirrors, report.mirrorRoot, now, width),
+    workerLines(report.fleet, now, width),
     problemLines(report),
     report.repairs.map((repair) => `state: ${safe(repair)}`),
   ];
@@ -245,6 +248,30 @@ function problemLines({ problems, truncated }: StatusReport): string[] {
   ];
 }
 
+/** The number of workers that are shown. */
+const MAX_WORKERS = 50;
+
+/** Returns a row for each worker; nothing if there is none. */
+function workerLines(fleet: StatusReport['fleet'], now: number, width?: number): string[] {
+  if (fleet === undefined || fleet.workers.length === 0) return [];
+  const rows: (string | number)[][] = [
+    ['worker', 'version', 'jobs', 'done', 'failed', 'documents/s', 'last seen', ''],
+  ];
+  for (const worker of fleet.workers.slice(0, MAX_WORKERS)) {
+    const { active, done, failed, host, perSecond, pid, seenAt, slots, version } = worker;
+    const name = `${safe(host)} (${pid})`;
+    const speed = perSecond === undefined ? '-' : amountText(perSecond);
+    const seen = `${durationText(Math.max(0, now - seenAt))} ago`;
+    const jobs = `${active} of ${slots}`;
+    rows.push([name, safe(version), jobs, done, failed, speed, seen, safe(idleText(worker))]);
+  }
+  const more = fleet.workers.length - MAX_WORKERS;
+  return [
+    ...columns(rows, width),
+    ...(more > 0 ? [`  and ${numberText(more)} more: \`peersync status --json\``] : []),
+  ];
+}
+
 /** Conditions that the summary or a section shows. */
 const IN_SECTIONS = /^(PEER|PAUSED|QUARANTINE|MIRROR_|PATH_|STATE_REPAIRED)/;
 /** Labels by code or subject. */
@@ -253,9 +280,13 @@ const LABELS: Readonly<Record<string, string>> = {
   RESTART_NEEDED: 'restart',
   state: 'state',
   disk: 'disk',
+  fleet: 'fleet',
   TIME_TO_SEARCH: 'ALERT',
   FOLDER_HELD: 'held',
   FOLDER_DEGRADED: 'degraded',
+  WORKER_VERSION: 'worker',
+  WORKER_FOLDERS: 'worker',
+  WORKER_LOST: 'worker',
 };
 
 const SEVERITY_STYLES: Readonly<Record<Condition['severity'], Style>> = {

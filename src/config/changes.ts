@@ -17,19 +17,21 @@ export interface Reloaded {
  * Returns the configuration that takes effect when a daemon with `running` reads `wanted` from its
  * file.
  *
- * The peer and the directory of the state need a restart. Credentials and trusted certificates
- * change at once, unless the peer changes too: they are never used with a peer for which they were
- * not meant.
+ * The peer, the fleet and the directory of the state need a restart. Credentials of the peer and
+ * trusted certificates change at once, unless the peer changes too: they are never used with a peer
+ * for which they were not meant.
  *
  * @throws ConfigError CONFIG_NEEDS_RESTART if a new value contradicts one that stays until the
  *   restart
  */
 export async function reloaded(running: Config, wanted: Config): Promise<Reloaded> {
   const { auth: _, ...rest } = running.peer;
+  const { fleet: __, ...others } = wanted;
   const { auth, tls } = running.peer.url === wanted.peer.url ? wanted.peer : running.peer;
   const peer = { ...rest, tls };
   const config: Config = Object.freeze({
-    ...wanted,
+    ...others,
+    ...(running.fleet && { fleet: running.fleet }),
     peer: Object.freeze(auth === undefined ? peer : { ...peer, auth }),
     state: Object.freeze({ ...wanted.state, dir: running.state.dir }),
   });

@@ -47,7 +47,7 @@ type DeepReadonly<T> = T extends string | number | boolean | undefined
  * name and a URL base.
  */
 export function complete({ $schema: _, ...parsed }: ParsedConfig, directory: string): Config {
-  const { peer, folders, state, mirror, status } = parsed;
+  const { fleet, peer, folders, state, mirror, status } = parsed;
   const at = (path: string): string => writtenPath(path, directory);
   const secretAt = (secret: Secret): Secret =>
     'file' in secret ? { file: at(secret.file) } : secret;
@@ -67,6 +67,13 @@ export function complete({ $schema: _, ...parsed }: ParsedConfig, directory: str
     state: { ...state, dir: at(state.dir) },
     mirror: { ...mirror, root: at(mirror.root) },
     status: { ...status, ...(status.token && { token: secretAt(status.token) }) },
+    ...(fleet && {
+      fleet: {
+        ...fleet,
+        ...(fleet.password && { password: secretAt(fleet.password) }),
+        ...(fleet.ca && { ca: at(fleet.ca) }),
+      },
+    }),
   });
 }
 

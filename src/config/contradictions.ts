@@ -30,7 +30,8 @@ export function problemLines(problems: readonly Problem[]): string {
  * - one directory contains another, also through symbolic links;
  * - the URL of one folder begins with that of another;
  * - a secret is in a watched folder, and would be pushed;
- * - two mirrors write the same file.
+ * - two mirrors write the same file;
+ * - workers are to push to the embedded peer, which only this machine reaches.
  */
 export async function contradictions(config: Config): Promise<Problem[]> {
   const folders = config.folders.map((folder, i) => ({ ...folder, key: `folders[${i}]` }));
@@ -45,6 +46,7 @@ export async function contradictions(config: Config): Promise<Problem[]> {
     ...sameNames(mirrors),
     ...unknownFolders(config),
     ...sameFiles(mirrors),
+    ...unreachableForWorkers(config),
   ];
 }
 
@@ -144,6 +146,13 @@ function unknownFolders({ folders, mirror }: Config): Problem[] {
         : `a watched folder, perhaps "${suggestion}"`;
     return [problem(`mirror.citations[${i}].folder`, folder, right)];
   });
+}
+
+function unreachableForWorkers({ fleet, peer }: Config): Problem[] {
+  if (peer.url !== 'embedded' || !fleet?.share.includes('push')) return [];
+  const right =
+    'only "extract" with "peer.url": "embedded", because only this machine reaches its own peer: run the peer by itself with `peersync peer`, and set "peer.url" to an address that the workers reach';
+  return [{ path: 'fleet.share', received: JSON.stringify(fleet.share), expected: right }];
 }
 
 /** One mirror of the configuration, of any kind. */

@@ -21,6 +21,7 @@ import {
   text,
   wholeNumber,
 } from './fields.js';
+import { fleetSchema } from './fleet-schema.js';
 import { mirrorSchema } from './mirror-schema.js';
 import { isLoopback, parseListen } from './url.js';
 
@@ -383,6 +384,7 @@ export const configSchema = z
     audit,
     status,
     alerts,
+    fleet: fleetSchema,
     log,
   })
   .meta({ title: 'peersync configuration' });

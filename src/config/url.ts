@@ -91,3 +91,32 @@ export function parseListen(text: string): Listen | undefined {
 export function isLoopback({ host }: Listen): boolean {
   return host.startsWith('127.') || host === '::1';
 }
+
+/** The address of a Redis. */
+export type RedisAddress = {
+  /** The number of the database. */
+  readonly db: number;
+} & (
+  | { readonly path: string }
+  | { readonly host: string; readonly port: number; readonly tls: boolean }
+);
+
+const REDIS_PORT = 6379;
+
+/**
+ * Parses `redis://HOST:PORT/DB`, `rediss://HOST:PORT/DB` or `unix:///PATH`. Port and database may
+ * be left out.
+ *
+ * @returns undefined for anything else, and for an address with credentials
+ */
+export function parseRedisUrl(text: string): RedisAddress | undefined {
+  const socket = /^unix:\/\/(\/[^?#\0]+)$/.exec(text)?.[1];
+  if (socket !== undefined) return { path: socket, db: 0 };
+  const parts =
+    /^(rediss?):\/\/(\[[0-9a-f:.]+\]|[^/:@?#\s[\]]+)(?::(\d{1,5}))?(?:\/(\d{0,3}))?$/i.exec(text);
+  if (parts === null) return undefined;
+  const [, scheme = '', host = '', port = `${REDIS_PORT}`, db = '0'] = parts;
+  if (Number(port) < 1 || Number(port) > 65_535) return undefined;
+  const tls = scheme.toLowerCase() === 'rediss';
+  return { host: host.replace(/^\[|\]$/g, ''), port: Number(port), tls, db: Number(db) };
+}

@@ -1,10 +1,9 @@
-import { X509Certificate } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { readCa } from '../config/ca.js';
 import type { Config } from '../config/config.js';
 import { resolveSecret } from '../config/secret.js';
 import type { Clock } from '../lib/clock.js';
-import { EXIT, messageOf, PeersyncError } from '../lib/errors.js';
+import { PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import type { Credentials } from '../peer/auth.js';
 import { PeerClient } from '../peer/client.js';
@@ -15,8 +14,6 @@ import type { RequestQueue } from '../queue/request-queue.js';
 import { EMBEDDED_META } from '../report/status.js';
 import type { State } from '../state/state.js';
 import type { DialectSource } from '../uplink/deps.js';
-
-const BEGINNING = /(?=-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----)/;
 
 /** The access to the embedded peer: by its socket if this process runs it, else by its URL. */
 export interface EmbeddedAccess {
@@ -52,7 +49,7 @@ export async function configuredPeer(
     accessFile: join(state.dir, ACCESS_FILE),
     allowBasic: auth?.allowBasic ?? false,
     ...(auth === undefined ? {} : { credentials: await configuredCredentials(auth, parts.log) }),
-    ...(tls.ca === undefined ? {} : { tls: { ca: await readCa(tls.ca) } }),
+    ...(tls.ca === undefined ? {} : { tls: { ca: await readCa(tls.ca, 'peer.tls.ca') } }),
   });
 }
 
@@ -62,33 +59,6 @@ export async function configuredCredentials(
   log: Logger,
 ): Promise<Credentials> {
   return { username, password: await resolveSecret(password, process.env, log) };
-}
-
-/** @throws PeersyncError CONFIG_CA if the file cannot be read, or is incomplete */
-export async function readCa(path: string): Promise<string> {
-  const wrong = (what: string, hint: string, cause?: unknown) =>
-    new PeersyncError({
-      code: 'CONFIG_CA',
-      message: `The CA file ${path} ${what}.`,
-      hint,
-      exitCode: EXIT.usage,
-      cause,
-    });
-  const text = await readFile(path, 'utf8').catch((error: unknown) => {
-    const hint = 'Mend peer.tls.ca, or the permissions of the file.';
-    throw wrong(`could not be read: ${messageOf(error)}`, hint, error);
-  });
-  // The TLS library ignores anything that is no certificate, and then refuses the peer's own.
-  const certificates = text.split(BEGINNING).filter((part) => BEGINNING.test(part));
-  const mend =
-    'Put the certificates there that the peer is to be known by, whole, or mend peer.tls.ca.';
-  if (certificates.length === 0) throw wrong('holds no certificate in PEM format', mend);
-  try {
-    for (const each of certificates) void new X509Certificate(each);
-    return text;
-  } catch (error) {
-    throw wrong('holds a certificate that is damaged or cut off', mend, error);
-  }
 }
 
 /** The key of the state value that keeps the detected dialect. */

@@ -28,19 +28,32 @@ export function openQueue(config: Config, clock: Clock, log: Logger): RequestQue
   });
 }
 
+/**
+ * The share of the rate of pushes at which they begin if workers push, too. The permits of the
+ * fleet come a little more often, so that no push waits for its permit and seems to be slow.
+ */
+const FLEET_SHARE = 0.9;
+
+/** Returns the rate of pushes, in requests per second. */
+export function pushRate({ peer, push }: Config): number {
+  return push.requestsPerSecond ?? (peer.url === 'embedded' ? Number.POSITIVE_INFINITY : 20);
+}
+
 /** Returns the limits of the request queue for a configuration. */
-export function queueLimits({ confirm, peer, push, mirror }: Config): QueueLimits {
+export function queueLimits(config: Config): QueueLimits {
+  const { confirm, fleet, mirror, peer, push } = config;
   // Rates protect other people's peers. The schema of the configuration documents these defaults.
   const byDefault = (rate: number) => (peer.url === 'embedded' ? Number.POSITIVE_INFINITY : rate);
   const { requestsPerSecond = byDefault(200) } = confirm;
-  const { requestsPerSecond: pushes = byDefault(20) } = push;
+  const pushes = pushRate(config);
+  const share = fleet?.share.includes('push') ? FLEET_SHARE : 1;
   const { requestsPerSecond: downloads = byDefault(20) } = mirror;
   return {
     longestMs: REQUESTS_PER_TASK * Math.max(peer.timeouts.total, MIN_TIMEOUT_MS),
     lanes: {
       interactive: { requestsPerSecond, concurrency: DEFAULT_CONCURRENCY },
       confirm: { ...confirm, requestsPerSecond },
-      push: { ...push, requestsPerSecond: pushes },
+      push: { ...push, requestsPerSecond: share * pushes },
       removal: { ...push, requestsPerSecond: pushes },
       mirror: { requestsPerSecond: downloads, concurrency: DEFAULT_CONCURRENCY },
       audit: {

@@ -17,11 +17,12 @@ import type { State } from '../state/state.js';
 import { Audit } from '../uplink/audit.js';
 import type { UplinkDeps } from '../uplink/deps.js';
 import { DocumentProcesses } from '../uplink/document-processes.js';
-import { cannotTravel } from '../uplink/documents.js';
+import { cannotTravel, type Packers } from '../uplink/documents.js';
 import { Uplink } from '../uplink/uplink.js';
 import { listIn } from '../watch/lister.js';
 import { Watcher } from '../watch/watcher.js';
 import { configuredPeer, PeerDialect, PeerKind } from './configured-peer.js';
+import { openFleet } from './fleet.js';
 import { Housekeeping } from './housekeeping.js';
 import { openQueue } from './open-queue.js';
 import type { OpenDeps } from './options.js';
@@ -122,6 +123,14 @@ export async function openParts(deps: OpenDeps) {
     hints: deps.follow && config.watch.hints,
     onFolderStateChange: () => uplink.foldersChanged(),
   });
+  const readHere: Packers['extractDocument'] = (order, onProgress) =>
+    documents.read(order, onProgress);
+  const fleet = await openFleet(deps, {
+    programs,
+    here: readHere,
+    onChange: () => uplink.configured(),
+    onLate: (pushes) => void uplink.repairLate(pushes).catch(onFailure),
+  });
   const folderNamed = (folder: string) =>
     current.config.folders.find(({ name }) => name === folder);
   const uplinkDeps: UplinkDeps = {
@@ -132,7 +141,10 @@ export async function openParts(deps: OpenDeps) {
     },
     readers: {
       pack: (order) => ask('pack', order),
-      extractDocument: (order, onProgress) => documents.read(order, onProgress),
+      extractDocument: fleet?.readers.extractDocument ?? readHere,
+      get elsewhere() {
+        return fleet?.readers.elsewhere ?? 0;
+      },
       get failure() {
         return documents.failure;
       },
@@ -150,9 +162,11 @@ export async function openParts(deps: OpenDeps) {
       recheck: (item) => watcher.lookSoon(item),
     },
     extracts: new ExtractCache(extracts, clock, () => current.config.documents.cacheSize),
+    peer: fleet?.sender?.limited(client) ?? client,
+    sharing: fleet?.sender,
     embeddedPeer: config.peer.url === 'embedded' ? client : undefined,
   };
-  const uplink = new Uplink(uplinkDeps);
+  const uplink: Uplink = new Uplink(uplinkDeps);
   const audit = new Audit(uplinkDeps);
 
   const mirrors = await Mirrors.open({
@@ -185,6 +199,7 @@ export async function openParts(deps: OpenDeps) {
     watcher,
     uplink,
     audit,
+    fleet,
     mirrors,
     statistics,
     health,

@@ -1,10 +1,11 @@
+import { readCa } from '../config/ca.js';
 import { changeLines, type Reloaded, reloaded } from '../config/changes.js';
 import type { Config } from '../config/config.js';
 import { resolveSecret } from '../config/secret.js';
 import { messageOf, PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import type { CurrentConfig, ReloadReport } from '../report/live.js';
-import { configuredCredentials, readCa } from './configured-peer.js';
+import { configuredCredentials } from './configured-peer.js';
 import { queueLimits } from './open-queue.js';
 import type { DaemonOptions } from './options.js';
 import type { Parts } from './parts.js';
@@ -152,7 +153,7 @@ async function readAccess({ peer, status }: Config, log: Logger) {
   const { auth, tls } = peer;
   const reading = [
     auth && configuredCredentials(auth, log),
-    tls.ca === undefined ? undefined : readCa(tls.ca),
+    tls.ca === undefined ? undefined : readCa(tls.ca, 'peer.tls.ca'),
     status.token && resolveSecret(status.token, process.env, log),
   ] as const;
   const failures = (await Promise.allSettled(reading)).flatMap((read) =>

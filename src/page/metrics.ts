@@ -7,6 +7,9 @@ import type { Live } from '../report/live.js';
 /** The number of mirrors with series of their own. Patterns may bring thousands. */
 export const MAX_MIRRORS = 200;
 
+/** The number of workers with series of their own. */
+const MAX_WORKERS = 200;
+
 /**
  * All metrics of peersync with their labels, and their meaning in one sentence. The sentences also
  * appear in src/report/README.md. They contain no double quotes, which one of the two formats does
@@ -63,6 +66,20 @@ export const METRICS = {
   peersync_concurrency_running: 'Pushes and look-ups under way.',
   peersync_concurrency_limit: 'Learned limit of concurrent pushes and look-ups.',
   peersync_concurrency_max: 'Configured limit of concurrent pushes and look-ups.',
+  peersync_fleet_redis_up:
+    'Whether Redis answers, and no other peersync uses the same prefix. Absent without workers in the configuration, as all metrics of the fleet are.',
+  'peersync_fleet_jobs{state}':
+    'Jobs of the fleet: waiting for a worker, or active (a worker does them).',
+  peersync_fleet_oldest_waiting_seconds:
+    'Time since the job was added that waits longest for a worker, or 0 if none waits.',
+  peersync_fleet_workers: 'Workers that were seen lately, those included that take no jobs.',
+  'peersync_worker_ready{host, worker}':
+    'Whether a worker takes jobs: 0 while it has another version or does not see a folder.',
+  'peersync_worker_jobs{host, worker}': 'Jobs that a worker does now.',
+  'peersync_worker_slots{host, worker}': 'The most jobs that a worker does at a time.',
+  'peersync_worker_done_total{host, worker}': 'Documents that a worker did since its start.',
+  'peersync_worker_failed_total{host, worker}': 'Jobs of a worker that failed since its start.',
+  'peersync_worker_seen_seconds{host, worker}': 'Time since a worker was last seen.',
   'peersync_folder_state{folder, state}':
     'State of the watch of a folder: 1 for the current one. In held, the root is missing. In degraded, a limit of the system is reached, and only scans find changes.',
   'peersync_folder_last_scan_timestamp_seconds{folder}':
@@ -291,6 +308,7 @@ export function valuesOf(live: Live, followers = 0): Values {
   const ageOf = (at: number) => Math.max(0, now - at) / 1_000;
   items();
   peer();
+  fleet();
   folders();
   mirrors();
   state();
@@ -358,6 +376,26 @@ export function valuesOf(live: Live, followers = 0): Values {
     set('peersync_concurrency_running', queue?.concurrency.running);
     set('peersync_concurrency_limit', queue?.concurrency.limit);
     set('peersync_concurrency_max', queue?.concurrency.max);
+  }
+
+  function fleet(): void {
+    const { fleet: known } = status;
+    if (known === undefined) return;
+    const { active, failure, oldestSince, redis, waiting, workers } = known;
+    set('peersync_fleet_redis_up', redis === 'there' && failure === undefined);
+    set('peersync_fleet_jobs', waiting, { state: 'waiting' });
+    set('peersync_fleet_jobs', active, { state: 'active' });
+    set('peersync_fleet_oldest_waiting_seconds', ageOf(oldestSince ?? now));
+    set('peersync_fleet_workers', workers.length);
+    for (const worker of workers.slice(0, MAX_WORKERS)) {
+      const labels = { host: worker.host, worker: worker.id };
+      set('peersync_worker_ready', worker.idle === undefined, labels);
+      set('peersync_worker_jobs', worker.active, labels);
+      set('peersync_worker_slots', worker.slots, labels);
+      set('peersync_worker_done_total', worker.done, labels);
+      set('peersync_worker_failed_total', worker.failed, labels);
+      set('peersync_worker_seen_seconds', ageOf(worker.seenAt), labels);
+    }
   }
 
   function folders(): void {

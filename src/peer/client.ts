@@ -193,11 +193,11 @@ export class PeerClient {
    *   while it is sent: the peer then acts on nothing in the request
    */
   async push(items: readonly PushItem[], options: PushOptions = {}): Promise<PushAnswer> {
-    const { signal } = options;
+    const { admit, signal } = options;
     const dialect = await this.#resolveDialect(signal);
     const request = await dialect.pushRequest(items, options, this.#urlOf);
     const answer = succeeded(
-      await this.#http.ask({ ...request, counted: 'push', isProtected: true, signal }),
+      await this.#http.ask({ ...request, counted: 'push', isProtected: true, admit, signal }),
     );
     const results = dialect.pushResults(answer, items);
     const { peerAt, tookMs } = answer;

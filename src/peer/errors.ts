@@ -71,6 +71,7 @@ const ERRORS = {
 } as const satisfies ErrorTable;
 
 export type PeerErrorCode = keyof typeof ERRORS;
+export const PEER_ERROR_CODES = Object.keys(ERRORS) as [PeerErrorCode, ...PeerErrorCode[]];
 
 /**
  * Whether the peer received the body of the request.

@@ -30,10 +30,19 @@ export interface ConnectionOptions {
   };
 }
 
+/**
+ * Called right before each piece of a body is sent, with the number of bytes before it, and waited
+ * for. The peer has nothing of the request before the first call has ended. If it throws, the
+ * request is not completed, and fails with PEER_ABORTED.
+ */
+export type Admit = (bytesBefore: number) => Promise<void> | void;
+
 /** The part of a request that concerns one exchange. */
 export interface ExchangeRequest {
   readonly method: 'GET' | 'POST' | 'DELETE';
   readonly body?: Body | undefined;
+  /** @default every piece is sent at once */
+  readonly admit?: Admit | undefined;
   readonly signal?: AbortSignal | undefined;
   /** The longest successful answer, in bytes. @default the client's `maxAnswer` */
   readonly maxBytes?: number | undefined;

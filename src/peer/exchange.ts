@@ -60,6 +60,8 @@ export class Exchange implements ExchangeHandler {
   #timer: Timer | undefined;
   #timerAt = Number.POSITIVE_INFINITY;
   #hasEnded = false;
+  /** Whether the next piece of the body waits for its admission. */
+  #isAdmitting = false;
 
   #head: AnswerHead | undefined;
   #firstBytes: Buffer | undefined;
@@ -141,7 +143,7 @@ export class Exchange implements ExchangeHandler {
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
     this.#phase = this.#sendsPieces ? 'sending' : 'waiting';
-    this.#limitIdle('an answer', this.options.timeouts.headers);
+    if (!this.#isAdmitting) this.#limitIdle('an answer', this.options.timeouts.headers);
     this.onSend();
   }
 
@@ -187,25 +189,42 @@ export class Exchange implements ExchangeHandler {
   }
 
   get #sendsPieces(): boolean {
-    const { body } = this.request;
-    return body !== undefined && body.bytes === undefined;
+    const { admit, body } = this.request;
+    return body !== undefined && (body.bytes === undefined || admit !== undefined);
   }
 
   #body(): Buffer | Readable | null {
-    const { body } = this.request;
+    const { admit, body } = this.request;
     if (body === undefined) return null;
+    if (admit !== undefined) return readOnDemand(this.#pieces(body));
     return body.bytes ?? Readable.from(this.#pieces(body));
   }
 
   async *#pieces(body: Body): AsyncGenerator<Uint8Array> {
     let given = 0;
     for await (const chunk of body.chunks()) {
+      await this.#admit(given);
       given += chunk.length;
       if (this.#phase === 'sending') {
         if (given === body.length) this.#phase = 'waiting';
         this.#limitIdle('an answer', this.options.timeouts.headers);
       }
       yield chunk;
+    }
+  }
+
+  async #admit(bytesBefore: number): Promise<void> {
+    const { admit } = this.request;
+    if (admit === undefined) return;
+    // The peer is not waited for.
+    this.#idle = undefined;
+    this.#isAdmitting = true;
+    try {
+      await admit(bytesBefore);
+    } catch (error) {
+      throw calledOff(this.url, 'no', error);
+    } finally {
+      this.#isAdmitting = false;
     }
   }
 
@@ -314,4 +333,26 @@ export class Exchange implements ExchangeHandler {
       connectMs: this.options.timeouts.connect,
     };
   }
+}
+
+/**
+ * Returns a stream that asks for a piece only when the connection takes it. `Readable.from` asks
+ * for one more, which may be sent long after it was admitted.
+ */
+function readOnDemand(pieces: AsyncGenerator<Uint8Array>): Readable {
+  const readable = new Readable({
+    objectMode: true,
+    highWaterMark: 0,
+    read: () => {
+      pieces.next().then(
+        ({ done, value }) => readable.push(done ? null : value),
+        (error: Error) => readable.destroy(error),
+      );
+    },
+    destroy: (error, done) => {
+      pieces.return(undefined).catch(() => {});
+      done(error);
+    },
+  });
+  return readable;
 }

@@ -1,4 +1,5 @@
 import { type HttpAnswer, unusable } from './answer.js';
+import type { Admit } from './exchange-options.js';
 import type { Text } from './form.js';
 import {
   type AnswerRecord,
@@ -29,6 +30,8 @@ export interface PushOptions {
   readonly synchronous?: boolean;
   /** Asks the peer to make the documents searchable at once. */
   readonly commit?: boolean;
+  /** See `ExchangeRequest`. */
+  readonly admit?: Admit | undefined;
   readonly signal?: AbortSignal;
 }
 

@@ -5,6 +5,7 @@ import type { MirrorReport } from '../mirror/record.js';
 import { PEER_FAILURE_WORDS } from '../queue/breaker.js';
 import type { Failure } from '../state/entry.js';
 import { massDeletionCondition } from '../watch/mass-deletions.js';
+import { fleetConditions } from './fleet.js';
 import {
   type Condition,
   SEVERITIES,
@@ -85,6 +86,8 @@ export function conditionsOf(status: StatusFacts): readonly Condition[] {
   if (unreadable !== undefined) add('error', unreadable.code, 'documents', unreadable);
   const failing = status.uplink?.removalsFailing;
   if (failing !== undefined) add('warning', 'REMOVALS_FAIL', 'removals', failing);
+  for (const [what, list] of status.fleet === undefined ? [] : fleetConditions(status.fleet))
+    addMany('warning', what, list);
   const mirrorsWith = (
     code: string,
     failureOf: (mirror: MirrorReport) => Failure | false | undefined,

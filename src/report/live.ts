@@ -10,6 +10,7 @@ import type { Audit } from '../uplink/audit.js';
 import type { DialectSource } from '../uplink/deps.js';
 import type { Uplink } from '../uplink/uplink.js';
 import type { Watcher } from '../watch/watcher.js';
+import type { FleetReport } from './fleet.js';
 import type { Statistics } from './statistics.js';
 import type { ConfigurationReport, DiskFailure, StatusReport } from './status-report.js';
 
@@ -66,6 +67,7 @@ export interface Live {
     readonly watcher: Watcher;
     readonly mirrors: Mirrors;
     readonly statistics: Statistics;
+    readonly fleet?: { readonly owner: { status(): FleetReport } } | undefined;
   };
   /** The recent lines of the log, oldest first. */
   readonly recents: readonly RecentEvent[];

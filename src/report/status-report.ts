@@ -13,6 +13,7 @@ import type { RepairAuditProgress } from '../uplink/repair-audit.js';
 import type { UplinkStatus } from '../uplink/uplink.js';
 import type { MassDeletion } from '../watch/mass-deletions.js';
 import type { FolderStatus, PathProblem } from '../watch/watcher.js';
+import type { FleetReport } from './fleet.js';
 import type { StatisticsReport } from './statistics.js';
 
 /** The failure of a disk that does not answer. `since` is in ms since the epoch. */
@@ -96,6 +97,8 @@ export interface StatusFacts {
   /** The URL of the status page. Set while the page is open. */
   readonly page?: string | undefined;
   readonly peer: PeerReport;
+  /** The machines that help. Set while a daemon runs whose configuration has `fleet`. */
+  readonly fleet?: FleetReport | undefined;
   readonly items: Counts;
   /** The speed at which waiting files become searchable. Set while files wait and move. */
   readonly pace?: Pace | undefined;
@@ -146,8 +149,8 @@ export interface Condition {
   readonly code: string;
   readonly severity: Severity;
   /**
-   * The part that it is about: `peer`, `state`, `disk`, `documents`, `configuration`, or the name
-   * of a folder, a collection or a mirror.
+   * The part that it is about: `peer`, `state`, `disk`, `documents`, `configuration`, `fleet`, or
+   * the name of a folder, a collection, a mirror or the machine of a worker.
    */
   readonly subject: string;
   /** Whole sentences. */

@@ -84,6 +84,7 @@ function factsOf(
       dialect: parts === undefined ? knownDialect(config.peer, state) : parts.client.dialect,
       queue,
     },
+    fleet: parts?.fleet?.owner.status(),
     items: counts,
     pace: paceOf({ items: counts, confirmedPerSecond, queue, isScanning }, paceAt),
     folders: config.folders.map(({ name, path, collection, onDelete }) => {

@@ -3,7 +3,7 @@ import type { Dialect } from '../peer/dialects/dialect.js';
 import { PeerError } from '../peer/errors.js';
 import { type Failure, isAwayStatus, type PendingItem, type Sent } from '../state/entry.js';
 import type { UplinkDeps } from './deps.js';
-import type { Packed } from './documents.js';
+import type { PackedBatch, PackedContent } from './packed-batch.js';
 
 /** Assumed maximum difference between our clock and the peer's, in ms. */
 const MAX_CLOCK_SKEW_MS = 60_000;
@@ -11,7 +11,9 @@ const MAX_CLOCK_SKEW_MS = 60_000;
 /** An item with the content to send. */
 export interface PreparedDocument {
   readonly item: PendingItem;
-  readonly content: Extract<Packed, { kind: 'content' }>;
+  /** Its number in the batch that was read. */
+  readonly n: number;
+  readonly content: PackedContent;
   readonly sent: Sent;
 }
 
@@ -65,6 +67,7 @@ const RETURNED: ItemOutcome = { kind: 'returned' };
  * items in between, so one bad item does not open the circuit breaker. The state is not changed:
  * the caller applies the results.
  *
+ * @param packed the batch to which the documents belong
  * @param dialect the dialect for which the batch was prepared
  * @param synchronous whether the peer is to answer only when it has indexed the batch
  * @returns the results in the order of the documents
@@ -72,10 +75,12 @@ const RETURNED: ItemOutcome = { kind: 'returned' };
 export async function sendBatch(
   deps: UplinkDeps,
   documents: readonly PreparedDocument[],
+  packed: PackedBatch,
   dialect: Dialect,
   synchronous = false,
 ): Promise<readonly ItemOutcome[]> {
-  const send = (batch: readonly PreparedDocument[]) => request(deps, batch, dialect, synchronous);
+  const send = (batch: readonly PreparedDocument[]) =>
+    request(deps, batch, packed, dialect, synchronous);
   const settle = async (
     batch: readonly PreparedDocument[],
     outcome: readonly ItemOutcome[] | PeersyncError,
@@ -100,21 +105,14 @@ export async function sendBatch(
  * @returns the result of each item, or the error if one of the items may have caused it
  */
 async function request(
-  { clock, dialect: active, log, embeddedPeer, peer, queue, settings, state }: UplinkDeps,
+  { clock, dialect: active, log, queue, settings, state }: UplinkDeps,
   documents: readonly PreparedDocument[],
+  packed: PackedBatch,
   dialect: Dialect,
   synchronous: boolean,
 ): Promise<readonly ItemOutcome[] | PeersyncError> {
   const { commit } = settings.push;
-  const items = documents.map(
-    ({ item: { url, collection, version }, content: { text, type } }) => ({
-      url,
-      collection,
-      data: text,
-      ...(type === '' ? {} : { contentType: type }),
-      ...(type === '' && embeddedPeer === undefined ? {} : { lastModified: version.mtimeMs }),
-    }),
-  );
+  const targets = documents.map(({ item: { url, collection }, n }) => ({ n, url, collection }));
   const isGone = ({ item: { folder, path } }: PreparedDocument) =>
     isAwayStatus(state.entries.statusOf(folder, path) ?? 'gone');
   let began: number | undefined;
@@ -124,7 +122,7 @@ async function request(
       // The request may have waited long: the dialect may have changed, and files or a whole folder
       // may be gone.
       if (active.current !== dialect || documents.some(isGone)) return undefined;
-      return await peer.push(items, { synchronous, commit, signal });
+      return await packed.push(targets, { synchronous, commit, signal });
     });
     if (answer === undefined) return documents.map(() => RETURNED);
     log.debug({ event: 'pushed', items: documents.length }, `pushed ${documents.length} items`);

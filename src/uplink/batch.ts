@@ -12,10 +12,11 @@ import type { Backlog } from './backlog.js';
 import { dated, type ItemOutcome, type PreparedDocument, sendBatch } from './batch-sender.js';
 import type { Blame } from './blame.js';
 import { stillPending, type UplinkDeps } from './deps.js';
-import { type Packed, packAll } from './documents.js';
+import type { PackOrder } from './documents.js';
 import type { Extraction } from './extraction.js';
 import type { FailureAttribution } from './failure-attribution.js';
 import type { Isolation } from './isolation.js';
+import { type PackedBatch, PackedHere } from './packed-batch.js';
 import type { Unsendables } from './unsendable.js';
 
 /**
@@ -32,10 +33,17 @@ interface ReaderParts {
   readonly unsendable: Unsendables;
 }
 
-/** Reads the files of a batch, and marks the items that are to be sent as in flight. */
+/**
+ * Has the files of a batch read, and marks the items that are to be sent as in flight.
+ *
+ * One batch at a time is read and pushed on this machine. More are given to other machines, if
+ * there are any, and read here if none of these can.
+ */
 export class BatchReader {
   readonly #deps: UplinkDeps;
   readonly #parts: ReaderParts;
+  /** The number of batches that this machine reads or pushes. */
+  #here = 0;
   readonly health = new HealthCheck('packing', 'a batch is not read from the disk', {
     limitMs: LONGEST_PACKING_MS,
   });
@@ -45,17 +53,44 @@ export class BatchReader {
     this.#parts = parts;
   }
 
-  /** Reads and encodes the files of a batch. The state is not changed. */
-  async read(batch: readonly PendingItem[], rules: ContentRules): Promise<readonly Packed[]> {
-    const { folders, readers } = this.#deps;
+  /**
+   * Reads and encodes the files of a batch. The state is not changed. The caller releases the
+   * result.
+   *
+   * @param isShareable whether another machine may read and push the batch
+   */
+  async read(
+    batch: readonly PendingItem[],
+    dialect: Dialect,
+    isShareable: boolean,
+  ): Promise<PackedBatch> {
+    const { embeddedPeer, folders, peer, readers, sharing } = this.#deps;
+    const rules = dialect.content;
     const files = batch.map((item) => ({
+      item,
       file: folders.pathOf(item) ?? '',
       linksWithin: folders.linksWithin(item.folder),
       version: item.version,
       extract: this.#parts.extraction.extractOf(item, rules),
     }));
-    const onProgress = () => this.health.progress();
-    return await packAll((order) => readers.pack(order), { rules, files }, onProgress);
+    if (isShareable && this.#here > 0) {
+      const shared = await sharing?.read({ dialect: dialect.name, files });
+      if (shared !== undefined) return shared;
+    }
+    this.#here += 1;
+    const release = () => {
+      this.#here -= 1;
+    };
+    try {
+      const pack = (order: PackOrder) => readers.pack(order);
+      const onProgress = () => this.health.progress();
+      const isEmbedded = embeddedPeer !== undefined;
+      const order = { rules, files };
+      return await PackedHere.read(order, pack, peer, isEmbedded, onProgress, release);
+    } catch (error) {
+      release();
+      throw error;
+    }
   }
 
   /**
@@ -64,23 +99,23 @@ export class BatchReader {
    * changed or cannot be read. Leaves an item alone if the configuration gives it another URL now,
    * or none, or if its folder is missing.
    *
-   * @param contents the content that was read for each item of the batch
+   * @param packed the batch that was read
    */
   prepare(
     batch: readonly PendingItem[],
-    contents: readonly Packed[],
+    packed: PackedBatch,
     rules: ContentRules,
   ): PreparedDocument[] {
     const { backlog, extraction, unsendable } = this.#parts;
     const documents: PreparedDocument[] = [];
-    for (const [i, taken] of batch.entries()) {
+    for (const [n, taken] of batch.entries()) {
       const item = stillPending(backlog.current(taken), taken);
-      const content = contents[i];
+      const content = packed.files[n];
       // At its old URL it could replace a document of another folder. A scan gives the item its new
       // URL, or marks it as gone.
       if (content === undefined || item === undefined) continue;
       if (this.#deps.folders.pathOf(item) === undefined) continue;
-      if (content.kind === 'content') documents.push(this.#markInFlight(item, content, rules));
+      if (content.kind === 'content') documents.push(this.#markInFlight(item, n, content, rules));
       else if (content.kind === 'notExtracted') extraction.discard(item);
       else unsendable.reject(item, content, rules);
     }
@@ -89,6 +124,7 @@ export class BatchReader {
 
   #markInFlight(
     item: PendingItem,
+    n: number,
     content: PreparedDocument['content'],
     rules: ContentRules,
   ): PreparedDocument {
@@ -108,7 +144,7 @@ export class BatchReader {
       ...(extracted && { extracted }),
       ...(lacks && { lacks }),
     };
-    const document = { item, content, sent };
+    const document = { item, n, content, sent };
     state.put(leaving(item, dated(document, now)));
     for (const other of this.#conflictsOf(item)) state.put(replaced(other, url, now));
     return document;
@@ -158,17 +194,19 @@ export class BatchDelivery {
   /**
    * Commits that the items are in flight, and sends them.
    *
+   * @param packed the batch to which the documents belong
    * @param dialect the dialect for which the batch was prepared
    * @param synchronous whether the peer is to answer only when it has indexed the batch
    */
   async send(
     documents: readonly PreparedDocument[],
+    packed: PackedBatch,
     dialect: Dialect,
     synchronous: boolean,
   ): Promise<AnsweredBatch> {
     await this.#deps.state.commit();
     const successesBefore = this.#parts.blame.successes;
-    const results = await sendBatch(this.#deps, documents, dialect, synchronous);
+    const results = await sendBatch(this.#deps, documents, packed, dialect, synchronous);
     return { documents, results, successesBefore };
   }
 

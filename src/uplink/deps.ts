@@ -15,6 +15,7 @@ import { type Entry, type Item, type PendingItem, recordKey } from '../state/ent
 import type { State } from '../state/state.js';
 import type { ReadersFailure } from './document-processes.js';
 import type { Packers } from './documents.js';
+import type { BatchSharing } from './packed-batch.js';
 
 /** The requests that the uplink sends to a peer. */
 export type UplinkPeer = Pick<PeerClient, 'push' | 'peerdoc' | 'commitIndex' | 'remove'>;
@@ -74,6 +75,8 @@ interface Folders {
 export interface Readers extends Packers {
   /** The reason why no document can be read at present. */
   readonly failure: ReadersFailure | undefined;
+  /** The number of documents that other machines can read at the same time. @default 0 */
+  readonly elsewhere?: number;
 }
 
 /** The parts that look-ups need: `verify` works with these alone. */
@@ -100,6 +103,8 @@ export interface UplinkDeps extends Deps {
    * @default 10,000
    */
   readonly maxInMemory?: number;
+  /** Other machines that read batches and push them. @default none */
+  readonly sharing?: BatchSharing | undefined;
   /** The peer again, if it is the embedded one: that answers many look-ups in one request. */
   readonly embeddedPeer?: Pick<PeerClient, 'peerdocs'> | undefined;
 }

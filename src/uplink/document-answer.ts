@@ -35,37 +35,40 @@ export const MAX_LACK = 40;
 const count = z.number().int().nonnegative();
 const short = z.string().max(1_000);
 
+/** The result of reading a document, without its page. */
+export const RESULT = z.discriminatedUnion('kind', [
+  z.object({
+    kind: z.literal('extracted'),
+    words: count,
+    lacks: z.array(z.string().max(MAX_LACK)).max(MAX_LACKS).exactOptional(),
+    /** Set if the text was wanted. */
+    extracted: extractedBy.optional(),
+  }),
+  z.object({ kind: z.literal('wordless'), reader: short }),
+  z.object({
+    kind: z.literal('refused'),
+    failure: z.object({
+      code: z.enum([
+        'DOCUMENT_ENCRYPTED',
+        'DOCUMENT_BROKEN',
+        'DOCUMENT_TOO_LARGE',
+        'NO_OCR',
+        'NO_HELPER',
+        'NO_HELPER_BY_CONTENT',
+      ]),
+      message: short,
+      hint: short,
+    }),
+    isMomentary: z.boolean().optional(),
+  }),
+  z.object({ kind: z.literal('stale') }),
+  z.object({ kind: z.literal('unreadable'), code: short }),
+]);
+
 /** The header of the answer. The page is the body of the message. */
 const ANSWER = z.object({
   id: count,
-  result: z.discriminatedUnion('kind', [
-    z.object({
-      kind: z.literal('extracted'),
-      words: count,
-      lacks: z.array(z.string().max(MAX_LACK)).max(MAX_LACKS).exactOptional(),
-      /** Set if the text was wanted. */
-      extracted: extractedBy.optional(),
-    }),
-    z.object({ kind: z.literal('wordless'), reader: short }),
-    z.object({
-      kind: z.literal('refused'),
-      failure: z.object({
-        code: z.enum([
-          'DOCUMENT_ENCRYPTED',
-          'DOCUMENT_BROKEN',
-          'DOCUMENT_TOO_LARGE',
-          'NO_OCR',
-          'NO_HELPER',
-          'NO_HELPER_BY_CONTENT',
-        ]),
-        message: short,
-        hint: short,
-      }),
-      isMomentary: z.boolean().optional(),
-    }),
-    z.object({ kind: z.literal('stale') }),
-    z.object({ kind: z.literal('unreadable'), code: short }),
-  ]),
+  result: RESULT,
   /** Whether the process accepts no further order. */
   isLast: z.boolean(),
 });
@@ -96,12 +99,23 @@ export function answerOf({ body, header }: Frame, { id, order }: DocumentRequest
   const { data: answer } = ANSWER.safeParse(header);
   if (answer === undefined) throw new Error('it answered in a wrong form');
   if (answer.id !== id) throw new Error('it answered another order');
-  const { isLast, result } = answer;
-  if (result.kind !== 'extracted') return { result, isLast };
+  return { result: resultOf(answer.result, body, order), isLast: answer.isLast };
+}
+
+/**
+ * Returns a result with its page.
+ *
+ * @throws Error if it is not what the order wants
+ */
+export function resultOf(
+  result: z.output<typeof RESULT>,
+  page: Uint8Array,
+  { wanted }: Pick<DocumentOrder, 'wanted'>,
+): Extracted {
+  if (result.kind !== 'extracted') return result;
   const { extracted, ...rest } = result;
   const isText = extracted !== undefined;
-  if (isText ? order.wanted === 'words' : order.wanted === 'text')
+  if (isText ? wanted === 'words' : wanted === 'text')
     throw new Error('it answered with something else than was wanted');
-  const page = extracted && { page: { bytes: body, extracted } };
-  return { result: { ...rest, ...page }, isLast };
+  return { ...rest, ...(extracted && { page: { bytes: page, extracted } }) };
 }

@@ -24,6 +24,7 @@ import type { DocumentKind, Encoding, FileStat } from '../lib/file.js';
 import type { Rewriting } from '../lib/rewriting.js';
 import type { ContentRules } from '../peer/dialects/dialect.js';
 import { type EncodedText, encode, type Text, type TextSource } from '../peer/form.js';
+import type { ItemKey } from '../state/entries.js';
 import type { Failure, Version } from '../state/entry.js';
 import { HTML, rewritten, type UploadPlan, uploadPlanOf } from './upload-plan.js';
 
@@ -100,6 +101,8 @@ export interface DocumentOrder extends Omit<PackFile, 'extract'> {
    * page of it was read by OCR, and its number of words otherwise.
    */
   readonly wanted: 'text' | 'words' | 'textIfScanned';
+  /** The file as other machines know it. Without it, the document is read on this machine. */
+  readonly item?: ItemKey;
   readonly programs: Programs;
 }
 

@@ -265,11 +265,12 @@ export class Extraction {
 
   /** Whether a document is due, and another one may be read now. */
   #mayRead(): boolean {
-    const { dialect, settings } = this.#deps;
+    const { dialect, readers, settings } = this.#deps;
     const { cacheSize, concurrency = this.#usualConcurrency } = settings.documents;
     const hasRoom =
       this.#ready.size + this.#work.size < MAX_READY && this.#readyBytes < READY_SHARE * cacheSize;
-    const isFree = dialect.current !== undefined && this.#work.size < concurrency;
+    const slots = concurrency + (readers.elsewhere ?? 0);
+    const isFree = dialect.current !== undefined && this.#work.size < slots;
     return isFree && hasRoom && this.#backlog.hasDue('document');
   }
 
@@ -296,7 +297,7 @@ export class Extraction {
     let found: Found;
     try {
       const linksWithin = folders.linksWithin(folder);
-      const order = { file, linksWithin, version, rules, asksForText };
+      const order = { file, item: { folder, path }, linksWithin, version, rules, asksForText };
       found = await this.#extractor.extract(order, signal, onProgress);
     } finally {
       // A newer version may be read meanwhile.

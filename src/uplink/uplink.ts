@@ -1,16 +1,23 @@
 import { HealthCheck } from '../lib/health.js';
 import type { Dialect } from '../peer/dialects/dialect.js';
 import type { ItemKey } from '../state/entries.js';
-import type { Entry, PendingItem } from '../state/entry.js';
+import { type Entry, itemName, type PendingItem } from '../state/entry.js';
+import { lostLater, pushAgainUnseen, removing } from '../state/transitions.js';
 import { AWAITS_SCAN_DELAY_MS, Backlog } from './backlog.js';
 import { BatchDelivery, BatchReader } from './batch.js';
 import { Blame } from './blame.js';
 import { ConfirmLoop, type NextLookUp } from './confirm-loop.js';
 import { Background, itemKeyText, type UplinkDeps } from './deps.js';
 import type { ReadersFailure } from './document-processes.js';
-import { Extraction, type ExtractionStatus, type ReadingProgress } from './extraction.js';
+import {
+  Extraction,
+  type ExtractionStatus,
+  isDocument,
+  type ReadingProgress,
+} from './extraction.js';
 import { FailureAttribution } from './failure-attribution.js';
 import { Isolation } from './isolation.js';
+import type { PackedBatch } from './packed-batch.js';
 import { Reaches } from './reach.js';
 import { Removals } from './removals.js';
 import { Unsendables } from './unsendable.js';
@@ -41,6 +48,12 @@ export interface UplinkStatus {
   readonly documents: ExtractionStatus;
   /** The reason why no document can be read at present. */
   readonly readersFailure?: ReadersFailure | undefined;
+}
+
+/** One item of a push that another machine made, and that counted as lost. */
+export interface LatePush extends ItemKey {
+  readonly sha256: string;
+  readonly url: string;
 }
 
 /**
@@ -193,6 +206,26 @@ export class Uplink {
     return this.#isRunning && !isBusy && this.#confirm.isIdle && this.#removals.isIdle;
   }
 
+  /**
+   * Must be called when another machine has completed, or may have completed, a push that counted
+   * as lost. If its version is not the present one, the document may have become old again: it is
+   * pushed again, or removed again.
+   */
+  async repairLate(pushes: readonly LatePush[]): Promise<void> {
+    const { clock, log, state } = this.#deps;
+    const why = 'an older version may have reached the peer after it';
+    for (const { folder, path, sha256, url } of pushes) {
+      const entry = state.get(folder, path);
+      if (entry?.status === 'removed') state.put(removing(entry, clock.now(), why));
+      if (entry?.status !== 'accepted' && entry?.status !== 'confirmed') continue;
+      if (entry.sent.sha256 === sha256 && entry.sent.url === url) continue;
+      if (entry.status === 'confirmed') state.put(lostLater(entry, why, clock.now()));
+      else state.put(pushAgainUnseen(entry, why, clock.now()));
+      log.info({ event: 'late-push', folder, path }, `pushed again ${itemName(entry)}: ${why}`);
+    }
+    await state.commit();
+  }
+
   /** Whether the item is in a batch that is being read or sent. */
   isInFlight(place: ItemKey): boolean {
     return this.#backlog.isInFlight(place);
@@ -273,7 +306,7 @@ export class Uplink {
     } else if (this.#hasBatch) {
       await queue.ready('push', signal);
       const batch = await this.#gather(signal);
-      if (batch.length > 0) this.#work.start(this.#deliver(batch));
+      for (const part of this.#partsOf(batch)) this.#work.start(this.#deliver(part));
     } else if (!this.#backlog.wantsMore) {
       const waitMs = this.#backlog.nextPassInMs;
       await this.#work.wait(this.#isolation.isIdle ? waitMs : Math.min(waitMs, POLL_MS));
@@ -287,10 +320,22 @@ export class Uplink {
 
   /**
    * Whether items are due, and a batch may be started: one batch more than the queue sends at a
-   * time is prepared, so that sending never waits for the disk.
+   * time is prepared, so that sending never waits for the disk. Other machines prepare further
+   * ones.
    */
   get #hasBatch(): boolean {
-    return this.#backlog.hasDue('text') && this.#unanswered <= this.#deps.settings.push.concurrency;
+    const { settings, sharing } = this.#deps;
+    const most = settings.push.concurrency + (sharing?.slots ?? 0);
+    return this.#backlog.hasDue('text') && this.#unanswered <= most;
+  }
+
+  /** Splits off the documents of a batch, so that another machine can push the rest. */
+  #partsOf(batch: readonly PendingItem[]): readonly (readonly PendingItem[])[] {
+    const parts =
+      (this.#deps.sharing?.slots ?? 0) === 0
+        ? [batch]
+        : [batch.filter((item) => !isDocument(item)), batch.filter(isDocument)];
+    return parts.filter(({ length }) => length > 0);
   }
 
   /** Whether items are due and nothing keeps them from being pushed. */
@@ -364,12 +409,19 @@ export class Uplink {
   /** Reads and sends a batch. @returns the results, which are not stored yet */
   async #send(batch: readonly PendingItem[], dialect: Dialect, synchronous: boolean) {
     this.#unanswered += 1;
+    let packed: PackedBatch | undefined;
     try {
-      const rules = dialect.content;
-      const contents = await this.#reader.health.during(() => this.#reader.read(batch, rules));
-      const documents = this.#reader.prepare(batch, contents, rules);
-      return await this.#delivery.send(documents, dialect, synchronous);
+      // An isolated push is the only one at its time, and a blamed item is judged by this machine.
+      const isShareable =
+        !synchronous &&
+        this.#round === undefined &&
+        !batch.some((item) => isDocument(item) || this.#blame.isBlamed(item));
+      const { health } = this.#reader;
+      packed = await health.during(() => this.#reader.read(batch, dialect, isShareable));
+      const documents = this.#reader.prepare(batch, packed, dialect.content);
+      return await this.#delivery.send(documents, packed, dialect, synchronous);
     } finally {
+      packed?.release();
       this.#unanswered -= 1;
       // Another batch may be prepared while the results of this one are written to disk.
       this.#work.notify();

@@ -145,7 +145,7 @@ it('no two requests have the same name or place', () => {
 });
 
 /** Those that answer nothing in JSON; of `service`, `share` and `table` those below them do. */
-const SILENT = ['completion', 'peer', 'run', 'schema', 'service', 'share', 'table'];
+const SILENT = ['completion', 'peer', 'run', 'schema', 'service', 'share', 'table', 'worker'];
 
 it('every command declares the shape of its answer', async () => {
   const commands = await allCommands();

@@ -1,11 +1,13 @@
 // Measures what is promised, each figure beside a baseline taken in the same run, and prints a
 // table. Ends with 1 when a promise was not kept. Arguments: names of the benches to run, all when
 // none is given, but `scans` only by its name, because it takes many minutes; `--files N`: how many
-// files `scale` takes; `--documents N`: how many documents `embedded` searches; `--scans N`: how
-// many scans `scans` drops; `--type EXTENSION`: the only type that `extract` takes.
+// files `scale` takes, and how many documents wait in `fleet`; `--documents N`: how many documents
+// `embedded` searches; `--scans N`: how many scans `scans` drops; `--type EXTENSION`: the only type
+// that `extract` takes.
 import { parseArgs } from 'node:util';
 import { embeddedBench } from './embedded.bench.js';
 import { extractBench } from './extract.bench.js';
+import { fleetBench } from './fleet.bench.js';
 import { mirrorBench } from './mirror.bench.js';
 import type { BenchRow } from './rows.js';
 import { scaleBench } from './scale.bench.js';
@@ -27,6 +29,7 @@ const scans = numberOf('scans');
 const benches: Readonly<Record<string, () => Promise<readonly BenchRow[]>>> = {
   embedded: () => embeddedBench(documents),
   extract: () => extractBench(values.type),
+  fleet: () => fleetBench(files),
   mirror: mirrorBench,
   scale: () => scaleBench(files),
   scans: () => scansBench(scans),

@@ -229,6 +229,7 @@ describe.skipIf(CHROMIUM === undefined)('the page', { timeout: LIMIT_MS }, () =>
     ['conditions', 360],
     ['busy', 360],
     ['conditions', 320],
+    ['workers', 320],
   ])(
     'shows the script %s without anything cut off or hidden on a screen of %d px',
     async (name, width) => {

@@ -3,6 +3,7 @@
 import type { MirrorReport } from '../../src/mirror/record.js';
 import type { ItemLine } from '../../src/page/api.js';
 import type { QueueStatus } from '../../src/queue/request-queue.js';
+import type { WorkerStatus } from '../../src/report/fleet.js';
 import type { RecentEvent } from '../../src/report/live.js';
 import type { Sample } from '../../src/report/statistics.js';
 import type { FolderReport, StatusFacts, StatusReport } from '../../src/report/status-report.js';
@@ -117,6 +118,24 @@ export function mirror(name: string, over: Partial<MirrorReport> = {}): MirrorRe
     succeededAt: NOW - 4 * MIN,
     changedAt: NOW - 190 * MIN,
     nextAt: NOW + 11 * MIN,
+    ...over,
+  };
+}
+
+/** Returns a worker at rest. */
+export function worker(host: string, over: Partial<WorkerStatus> = {}): WorkerStatus {
+  return {
+    id: `id-of-${host}`,
+    host,
+    pid: 4_711,
+    version: '1.2.3',
+    build: '1.2.3 abc',
+    slots: 8,
+    active: 0,
+    done: 1_204,
+    failed: 0,
+    perSecond: 1.95,
+    seenAt: NOW - 2_000,
     ...over,
   };
 }

@@ -13,6 +13,7 @@ import {
   statusOf,
   timeToSearch,
   WATCHED,
+  worker,
 } from './reports.js';
 import type { Script } from './stand-in.js';
 
@@ -225,6 +226,39 @@ export const SCRIPTS: Readonly<Record<string, Script>> = {
       { ...REST, figures: { ...REST.figures, confirmedPerSecond: 812 } },
     ),
     samples: hourOf(812),
+    recents: EVENTS,
+    item,
+  },
+  workers: {
+    status: statusOf([folder('papers', { pending: 8_204, confirmed: 18_442 })], {
+      ...REST,
+      figures: { ...REST.figures, confirmedPerSecond: 6.2 },
+      fleet: {
+        address: 'redis://10.0.0.5:6379',
+        prefix: 'peersync',
+        build: '1.2.3 abc',
+        redis: 'there',
+        waiting: 12,
+        oldestSince: NOW - 9_000,
+        active: 11,
+        workers: [
+          worker('reader-1', { active: 8, perSecond: 4.25, done: 120_441 }),
+          worker('reader-2', { active: 3, slots: 4, failed: 2 }),
+          worker('reader-3', {
+            build: '1.2.2 def',
+            version: '1.2.2',
+            idle: { reason: 'build' },
+            perSecond: undefined,
+          }),
+          worker('reader-4.building-7.example.org', {
+            idle: { reason: 'folders', folders: ['papers'] },
+            perSecond: 0,
+          }),
+        ],
+        lost: [{ id: 'w5', host: 'reader-5', seenAt: NOW - 2 * MIN }],
+      },
+    }),
+    samples: hourOf(6),
     recents: EVENTS,
     item,
   },

@@ -63,6 +63,18 @@ describe('a running daemon whose file changed', () => {
     });
   });
 
+  it('keeps its fleet until a restart, and names what changes then', async () => {
+    const alone = await config();
+    const one = await config({ fleet: { redis: 'redis://one' } });
+    const two = await config({ fleet: { redis: 'redis://two', share: ['extract', 'push'] } });
+    expect(await reloaded(alone, one)).toEqual({ config: alone, restart: ['fleet'] });
+    expect(await reloaded(one, alone)).toEqual({ config: one, restart: ['fleet'] });
+    const { config: now, restart } = await reloaded(one, two);
+    expect(now).toEqual(one);
+    expect(restart).toEqual(['fleet.redis', 'fleet.share']);
+    expect((await reloaded(alone, alone)).config).toBe(alone);
+  });
+
   it.each([
     ['credentials', auth('old'), auth('new'), 'peer.auth.username'],
     [

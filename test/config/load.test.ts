@@ -346,6 +346,14 @@ describe('a contradiction', () => {
     );
   });
 
+  it('between pushes by workers and a peer that only this machine reaches is reported', async () => {
+    const fleet = { redis: 'redis://127.0.0.1', share: ['extract', 'push'] };
+    const [line] = await problems({ folders: [inbox], fleet });
+    expect(line).toMatch(/^fleet\.share: received .*; expected only "extract" with "peer.url"/);
+    const peer = { url: 'http://localhost:8090' };
+    expect((await load({ folders: [inbox], fleet, peer })).fleet?.share).toContain('push');
+  });
+
   it('is not seen in names that begin alike, or in an embedded peer that is not used', async () => {
     expect((await load(two({ path: 'docs' }, { path: 'docs2' }))).folders).toHaveLength(2);
     expect((await load(urls('https://x/a', 'https://x/ab'))).folders).toHaveLength(2);

@@ -1,7 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { PeerDialect, PeerKind, readCa } from '../../src/daemon/configured-peer.js';
+import { readCa } from '../../src/config/ca.js';
+import { PeerDialect, PeerKind } from '../../src/daemon/configured-peer.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import type { DialectName } from '../../src/peer/dialects/dialect.js';
 import { rememberedDialect, rememberedEmbedded } from '../../src/peer/remembered.js';
@@ -28,10 +29,14 @@ describe('a CA file', () => {
   ])('with %s is taken as it is, or refused', async (_, text, wrong) => {
     const path = join(temporaryDirectory(), 'ca.pem');
     writeFileSync(path, text);
-    if (wrong === undefined) expect(await readCa(path)).toBe(text);
+    if (wrong === undefined) expect(await readCa(path, 'peer.tls.ca')).toBe(text);
     else {
       const message: unknown = expect.stringContaining(wrong);
-      await expect(readCa(path)).rejects.toMatchObject({ code: 'CONFIG_CA', message, exitCode: 2 });
+      await expect(readCa(path, 'peer.tls.ca')).rejects.toMatchObject({
+        code: 'CONFIG_CA',
+        message,
+        exitCode: 2,
+      });
     }
   });
 });

@@ -84,7 +84,7 @@ async function execute(words: readonly string[], cwd: string): Promise<Ended> {
  * wrongly.
  */
 const RIGHT_USAGE =
-  /no terminal to ask on|wait for your approval|reports nothing that could be accepted|is there already|nothing of it is forgotten/;
+  /there is nobody to help|no terminal to ask on|wait for your approval|reports nothing that could be accepted|is there already|nothing of it is forgotten/;
 
 function expectAccepted(line: string, { code, stderr, stdout }: Ended): void {
   const what = `${line}\n${stdout}\n${stderr}`;

@@ -7,7 +7,7 @@ import { allCommands } from '../../src/commands/commands.js';
 import { atRemotePeer, fill } from './at-peer.js';
 
 /** Those that answer nothing in JSON. */
-const SILENT = ['run', 'peer', 'completion', 'schema'];
+const SILENT = ['run', 'worker', 'peer', 'completion', 'schema'];
 
 const shapes = async () => shapesOf(await allCommands());
 

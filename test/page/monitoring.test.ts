@@ -1,6 +1,7 @@
 import { readFileSync, rmSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { described, MAX_MIRRORS, METRICS, metricDocs } from '../../src/page/metrics.js';
+import { fleetOf, workerOf } from '../report/fleets.js';
 import { lifeOf, pendingRecord } from '../state/records.js';
 import { DiskWithFaults } from '../state/state-disk.js';
 import { PageAtWork } from './page-at-work.js';
@@ -62,6 +63,7 @@ async function busy(): Promise<PageAtWork> {
       condition: { code: 'A', message: 'm', hint: 'h', since: 0 },
     },
   ];
+  page.fleet = fleetOf([workerOf(ODD)]);
   return page;
 }
 

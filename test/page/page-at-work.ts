@@ -13,6 +13,7 @@ import type { MirrorReport } from '../../src/mirror/record.js';
 import type { ApiError } from '../../src/page/guard.js';
 import { StatusPage } from '../../src/page/status-page.js';
 import type { Paused } from '../../src/queue/request-queue.js';
+import type { FleetReport } from '../../src/report/fleet.js';
 import type { Live } from '../../src/report/live.js';
 import type { Sample, Statistics, StatisticsReport } from '../../src/report/statistics.js';
 import { statusReport } from '../../src/report/status.js';
@@ -55,6 +56,7 @@ export class PageAtWork {
   diskFailure: DiskFailure | undefined;
   mirrors: MirrorReport[] = [];
   problems: PathProblem[] = [];
+  fleet: FleetReport | undefined;
   isDialectKnown = true;
   stuck: readonly Stuck[] = [];
   readonly samples: Sample[] = [];
@@ -156,6 +158,9 @@ export class PageAtWork {
         },
       },
       audit: { repairProgress: undefined },
+      get fleet() {
+        return work.fleet && { owner: { status: () => work.fleet } };
+      },
       mirrors: {
         status: () => this.mirrors,
         run: async function* (names: readonly string[] | undefined) {

@@ -6,7 +6,7 @@ import type { TextSource } from '../../src/peer/form.js';
 import { CREDENTIALS } from '../support/digest.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { HttpPeer, http } from '../support/http-peer.js';
-import { until } from '../support/wait.js';
+import { deferred, until } from '../support/wait.js';
 import { ACCEPTED, clientOf, ITEM, OK, raw, serving } from './support.js';
 
 const HEAD = 'HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n';
@@ -239,6 +239,54 @@ describe('a request', () => {
     await expect(failed).rejects.toMatchObject({ code: 'PEER_SOURCE', item: 1, delivered: 'no' });
     await until(() => server.open === 0, 'the connection was ended');
     expect(complete).toEqual([]);
+  });
+
+  it('waits for its admission before the first byte and before each piece, and arrives whole', async () => {
+    const { server, client } = await serving((_, response) => response.end(ACCEPTED));
+    const admitted: number[] = [];
+    const { promise, resolve } = deferred();
+    const admit = async (bytesBefore: number) => {
+      admitted.push(bytesBefore);
+      if (bytesBefore === 0) await promise;
+    };
+    const data = Buffer.alloc(150 * 1024, 'x');
+    const pushing = client.push([{ ...ITEM, data }], { admit });
+    await until(() => admitted.length > 0, 'it asked for its admission');
+    expect(server.requests).toEqual([]);
+    resolve();
+    await pushing;
+    expect(admitted).toEqual([0, 64 * 1024, 128 * 1024]);
+    expect(server.requests[0]?.body).toContain('x'.repeat(150 * 1024));
+  });
+
+  it('is never completed if a piece is not admitted', async () => {
+    let received = 0;
+    const server = await HttpPeer.raw((socket) => {
+      socket.on('data', (chunk) => {
+        received += chunk.length;
+        // It takes no more for the moment.
+        socket.pause();
+      });
+    });
+    const { state, item } = endless();
+    let isOver = false;
+    const admit = () => {
+      if (isOver) throw new Error('it is too late');
+    };
+    const failed = expect(clientOf(server.url).push([item], { admit })).rejects.toMatchObject({
+      code: 'PEER_ABORTED',
+      delivered: 'no',
+    });
+    let given = -1;
+    await until(() => {
+      const isStill = received > 0 && state.reads === 2 && state.given === given;
+      given = state.given;
+      return isStill;
+    }, 'the connection takes no more');
+    isOver = true;
+    for (const socket of server.sockets) socket.resume().removeAllListeners('data');
+    await failed;
+    expect(state.open).toBe(0);
   });
 });
 

@@ -14,6 +14,7 @@ export interface ConfigParts {
   readonly mirror?: Section;
   readonly status?: Section;
   readonly alerts?: Section;
+  readonly fleet?: Section;
 }
 
 /**
@@ -46,6 +47,7 @@ export function writeConfig(directory: string, parts: ConfigParts): string {
     status: { listen: 'off', ...parts.status },
     ...(parts.documents === undefined ? {} : { documents: parts.documents }),
     ...(parts.alerts === undefined ? {} : { alerts: parts.alerts }),
+    ...(parts.fleet === undefined ? {} : { fleet: parts.fleet }),
     ...(parts.watch === undefined ? {} : { watch: parts.watch }),
     ...(parts.mirror === undefined ? {} : { mirror: parts.mirror }),
   };

@@ -13,6 +13,7 @@ import type {
   FolderState,
   Readers,
   UplinkDeps,
+  UplinkPeer,
   UplinkSettings,
 } from '../../src/uplink/deps.js';
 import { extractDocument } from '../../src/uplink/document-text.js';
@@ -46,8 +47,10 @@ type Fields = Pick<
   | 'folderState'
   | 'maxInMemory'
   | 'onLookUps'
+  | 'sharing'
   | 'tickMs'
   | 'timeToVisibleMs'
+  | 'uplinkPeer'
   | 'uplinkQueue'
 >;
 
@@ -75,6 +78,10 @@ export class UplinkWorld extends BaseWorld<FakePeer> {
   folderState: (folder: string) => FolderState | undefined = () => 'there';
   /** Returns the queue as the uplink has it. */
   uplinkQueue: (world: UplinkWorld) => UplinkDeps['queue'] = ({ queue }) => queue;
+  /** Returns the peer as the uplink has it. */
+  uplinkPeer: (peer: FakePeer) => UplinkPeer = (peer) => peer;
+  /** Other machines that push. */
+  sharing: UplinkDeps['sharing'];
   /** Called before a batch is read, and waited for. */
   beforePack: () => unknown = () => {};
   /** The result of reading a batch; undefined for the real one. */
@@ -135,7 +142,8 @@ export class UplinkWorld extends BaseWorld<FakePeer> {
     this.uplink = new Uplink({
       state,
       queue: this.uplinkQueue(this),
-      peer,
+      peer: this.uplinkPeer(peer),
+      sharing: this.sharing,
       embeddedPeer: onLookUps && { peerdocs },
       dialect: this.dialect,
       readers: this.#readers(),

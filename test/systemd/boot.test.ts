@@ -342,5 +342,43 @@ describe.skipIf(reason !== undefined)(
       expect((await container.peersync('service', 'uninstall', '--name', 'docs')).code).toBe(0);
       expect(await container.sh(FIND_INSTALLED)).toBe('');
     });
+
+    it('runs a worker that reads documents in a sandbox of its own, and keeps nothing', async () => {
+      const pings = async () => (await container.run('redis-cli', 'ping')).stdout === 'PONG\n';
+      await until(pings, 'Redis runs');
+      const slowly = ['sh', '-c', 'sleep 0.5; tac "$1"', 'sh', '{file}'];
+      await configure({
+        folders: [folderOf('many', '/srv/many')],
+        documents: { concurrency: 1, commands: { '.slow': slowly } },
+        fleet: { redis: 'redis://127.0.0.1:6379' },
+      });
+      await container.sh(
+        'mkdir -p /srv/many; for i in $(seq 40); do echo "$i" > "/srv/many/$i.slow"; done',
+      );
+      const install = async (...words: readonly string[]) => {
+        const done = await container.peersync('service', 'install', ...words, '-c', CONFIG);
+        expect({ code: done.code, stderr: done.stderr }).toEqual({ code: 0, stderr: '' });
+        return done.stdout;
+      };
+      const worker = 'peersync-worker@config.service';
+      expect(await install('--worker')).toContain(`${worker} runs.\n`);
+      await container.hears(worker, /^takes jobs$/);
+      await install();
+      const cli = ['runuser', '-u', 'peersync', '--', 'node', `${PACKAGE}/dist/cli.js`] as const;
+      await until(async () => {
+        const { stdout } = await container.run(...cli, 'status', '--json', '-c', CONFIG);
+        return (JSON.parse(stdout || '{}').fleet?.workers[0]?.done ?? 0) > 0;
+      }, 'the worker reads documents');
+      await container.sh(`systemctl stop ${worker}`);
+      expect(await container.show(worker, 'Result')).toBe('success');
+      expect(await container.sh('find /tmp /var/tmp -name "peersync-worker-*"')).toBe('');
+      // The unit of the daemon stays, and what both need.
+      const removed = await container.peersync('service', 'uninstall', '--worker');
+      expect(removed.stdout).toContain(`removed /etc/systemd/system/peersync-worker@.service\n`);
+      expect(removed.stdout).not.toContain('sysusers');
+      expect(await show('ActiveState')).toBe('active');
+      expect((await container.peersync('service', 'uninstall')).code).toBe(0);
+      expect(await container.sh(FIND_INSTALLED)).toBe('');
+    });
   },
 );

@@ -70,6 +70,34 @@ describe('service install', () => {
     expect(result.stderr).not.toContain('should not have happened');
   });
 
+  it('shows the steps for a worker: a unit of its own, and no directory that is written', async () => {
+    const fleet = { redis: 'redis://10.0.0.5', password: { credential: 'redis-password' } };
+    const { directory, install } = setUp(252, undefined, { fleet });
+    const { code, stdout, stderr } = await install('--worker', '--dry-run');
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    const units = '/etc/systemd/system';
+    for (const part of [
+      `would write ${units}/peersync-worker@.service:\n`,
+      `would write ${units}/peersync-worker@config.service.d/50-installed.conf:\n`,
+      'would write /etc/sysusers.d/peersync.conf:\n',
+      'LoadCredential=redis-password:/etc/peersync/redis-password\n',
+      'would run systemctl restart peersync-worker@config.service\n',
+      '! Put the password of Redis into /etc/peersync/redis-password',
+    ])
+      expect(stdout).toContain(part);
+    expect(stdout).toMatch(/ExecStart=.*"worker" "--config" ".*config\.json"/);
+    expect(stdout).not.toContain(`would make the directory ${directory}`);
+    const named = await install('--worker', '--name', 'docs', '--dry-run');
+    expect(named.stdout).toContain('restart peersync-worker@docs.service\n');
+    expect(named.stdout).toContain('LoadCredential=redis-password:/etc/peersync/docs.redis-pass');
+  });
+
+  it('refuses a worker of a user, and one whose configuration names no Redis', async () => {
+    const { install } = setUp(252);
+    expect(await install('--worker', '--user')).toMatchObject(failed(2, '--user: a worker is'));
+    expect(await install('--worker', '--dry-run')).toMatchObject(failed(2, 'has no `fleet`'));
+  });
+
   it('changes only files that it wrote', async () => {
     const { directory, install } = setUp(252);
     const unit = join(directory, 'systemd/user/peersync.service');

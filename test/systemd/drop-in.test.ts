@@ -30,6 +30,7 @@ async function dropInOf(config: object, parts: Partial<Runs> = {}): Promise<stri
   const program = '/usr/lib/node_modules/peersync/dist/cli.js';
   return dropIn({
     scope: 'system',
+    role: 'daemon',
     node: '/usr/bin/node',
     program,
     programRoot: '/usr/lib/node_modules',
@@ -114,6 +115,31 @@ ReadWritePaths="/var/lib/peersync/state"
     const lines = linesOf(text, 'LoadCredential=').concat(linesOf(text, 'BindReadOnlyPaths='));
     const password = 'LoadCredential=peer-password:/etc/peersync/peer-password\n';
     expect(lines.map((line) => `${line}\n`).join('')).toBe(password + more);
+  });
+
+  it('of a worker writes nothing, and reads only what a worker needs', async () => {
+    const fleet = {
+      redis: 'rediss://redis.example.org',
+      ca: '/home/ada/ca.pem',
+      password: { credential: 'redis-password' },
+    };
+    const status = { token: { credential: 'page-token' } };
+    const text = await dropInOf({ ...withAuth, status, fleet }, { role: 'worker' });
+    expect(text).toBe(`[Service]
+ExecStart=
+ExecStart=":/usr/bin/node" "/usr/lib/node_modules/peersync/dist/cli.js" "worker" "--config" "/etc/peersync/config.json"
+LoadCredential=redis-password:/etc/peersync/redis-password
+BindReadOnlyPaths="-/home/ada/ca.pem"
+ReadOnlyPaths="-/srv/docs"
+`);
+    const pushing = { ...withAuth, fleet: { ...fleet, share: ['extract', 'push'] } };
+    const credentials = linesOf(await dropInOf(pushing, { role: 'worker' }), 'LoadCredential=');
+    expect(credentials.map((line) => line.split(/[=:]/)[1])).toEqual([
+      'redis-password',
+      'peer-password',
+    ]);
+    // The daemon needs the password of Redis, too.
+    expect(linesOf(await dropInOf({ ...remote, fleet }), 'LoadCredential=')).toHaveLength(1);
   });
 
   it('is valid for systemd', async (context) => {

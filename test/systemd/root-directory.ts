@@ -29,12 +29,12 @@ export function rootDirectory(): string {
   const suite =
     /^VERSION_CODENAME=(.*)$/m.exec(readFileSync('/etc/os-release', 'utf8'))?.[1] ?? 'stable';
   const cache = process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache');
-  const root = join(cache, 'peersync', `systemd-${suite}-with-ocr`);
+  const root = join(cache, 'peersync', `systemd-${suite}-with-ocr-and-redis`);
   if (existsSync(root)) return root;
   const unfinished = `${root}.${process.pid}`;
   mkdirSync(unfinished, { recursive: true });
   const packages =
-    'systemd,systemd-sysv,dbus,libpam-systemd,libstdc++6,tesseract-ocr,poppler-utils';
+    'systemd,systemd-sysv,dbus,libpam-systemd,libstdc++6,tesseract-ocr,poppler-utils,redis-server';
   try {
     execFileSync(
       'debootstrap',

@@ -5,7 +5,12 @@ import { describe, expect, it } from 'vitest';
 import { temporaryDirectory } from '../support/temp.js';
 
 const directory = resolve(import.meta.dirname, '../../systemd');
-const UNITS = ['peersync.service', 'peersync@.service', 'peersync.user.service'] as const;
+const UNITS = [
+  'peersync.service',
+  'peersync@.service',
+  'peersync.user.service',
+  'peersync-worker@.service',
+] as const;
 const LARGEST_EXPOSURE = 1.5;
 
 const textOf = (name: string) => readFileSync(join(directory, name), 'utf8');
@@ -52,5 +57,29 @@ describe('the units', () => {
     expect(others('peersync@.service')).toEqual(template);
     const user = ['ExecStart', 'ExecReload', 'UMask', 'ProtectHome', 'WantedBy'];
     expect(others('peersync.user.service')).toEqual(user);
+    const worker = [
+      'Description',
+      'Type',
+      'ExecStart',
+      'SyslogIdentifier',
+      'UMask',
+      'MemoryHigh',
+      'MemoryMax',
+      'TasksMax',
+    ];
+    expect(others('peersync-worker@.service')).toEqual(worker);
+    // It keeps nothing, and says nothing to systemd.
+    for (const setting of ['StateDirectory', 'WatchdogSec', 'ExecReload', 'NotifyAccess'])
+      expect(textOf('peersync-worker@.service')).not.toMatch(new RegExp(`^${setting}=`, 'm'));
+    expect(textOf('peersync-worker@.service')).toMatch(/^PrivateTmp=yes$/m);
+  });
+
+  it.skipIf(!hasAnalyze)('of a worker is valid for systemd', () => {
+    const file = join(temporaryDirectory(), 'peersync-worker@.service');
+    const text = textOf('peersync-worker@.service').replace('/usr/bin/peersync', '/bin/sh');
+    writeFileSync(file, text);
+    const words = ['verify', '--man=no', file.replace('@.', '@config.')];
+    const verified = spawnSync('systemd-analyze', words, { encoding: 'utf8' });
+    expect(verified).toMatchObject({ stderr: '', status: 0 });
   });
 });

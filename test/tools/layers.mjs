@@ -14,10 +14,12 @@ const allowed = {
   'document-process.ts': 'content uplink lib',
   commands: 'cli daemon api report watch uplink mirror content queue state peer config lib',
   cli: 'daemon peer config lib',
-  daemon: 'page web api report watch uplink mirror content queue state peer config embedded lib',
+  daemon:
+    'page web api report fleet watch uplink mirror content queue state peer config embedded lib',
   page: 'web api report watch uplink mirror queue state peer config lib',
   api: 'web report watch uplink mirror queue state peer config lib',
   report: 'watch uplink mirror queue state peer config lib',
+  fleet: 'uplink content state peer config lib',
   watch: 'content state config lib',
   uplink: 'content queue state peer config lib',
   mirror: 'queue state peer config lib',
@@ -31,7 +33,13 @@ const allowed = {
   lib: '',
 };
 /** Files that may reach a room which their own room may not. */
-const exceptions = { 'commands/peer.ts': 'embedded' };
+const exceptions = {
+  'commands/peer.ts': 'embedded',
+  'commands/worker.ts': 'fleet',
+  'commands/check-fleet.ts': 'fleet',
+  // Only types.
+  'report/fleet.ts': 'fleet',
+};
 /**
  * Files that quick commands load, with the packages that each of them may load statically, itself
  * or by its imports. All other packages are imported on demand.

@@ -3,9 +3,11 @@ import { systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { DIALECTS } from '../../src/peer/dialects/dialects.js';
 import { PeerError } from '../../src/peer/errors.js';
+import type { PushOptions } from '../../src/peer/push.js';
 import { queueStopped } from '../../src/queue/options.js';
 import { pushFailure, sendBatch } from '../../src/uplink/batch-sender.js';
 import type { UplinkDeps } from '../../src/uplink/deps.js';
+import type { PushTarget } from '../../src/uplink/packed-batch.js';
 import { pendingRecord, sentOf } from '../state/records.js';
 import { FakePeer, failing, fails } from '../support/fake-peer.js';
 import { QUICK } from '../support/uplink-world.js';
@@ -32,7 +34,7 @@ function setting({ redetect = false } = {}) {
      * @returns the result of each item
      */
     send: async (paths: string, dialect = DIALECTS.standard) => {
-      const documents = [...paths].map((path) => {
+      const documents = [...paths].map((path, n) => {
         const item = pendingRecord(path);
         const { sha256: digest } = item.version;
         const text = Buffer.from(path);
@@ -44,9 +46,18 @@ function setting({ redetect = false } = {}) {
           type: '',
           words: undefined,
         };
-        return { item, content, sent: sentOf(item) };
+        return { item, n, content, sent: sentOf(item) };
       });
-      return (await sendBatch(deps, documents, dialect)).map(({ kind }) => kind);
+      const packed = {
+        files: documents.map(({ content }) => content),
+        push: (targets: readonly PushTarget[], options: PushOptions) =>
+          peer.push(
+            targets.map(({ n: _, ...target }) => ({ ...target, data: Buffer.from('x') })),
+            options,
+          ),
+        release: () => {},
+      };
+      return (await sendBatch(deps, documents, packed, dialect)).map(({ kind }) => kind);
     },
     pushed: () => peer.pushes.map((urls) => urls.map((url) => url.slice(-1)).join('')),
   };

@@ -13,6 +13,7 @@ import { loadConfig } from '../../config/load.js';
 import { EXIT, PeersyncError, systemCode } from '../../lib/errors.js';
 import { writtenPath } from '../../lib/home.js';
 import { PACKAGE_ROOT } from '../../lib/process.js';
+import { noFleet } from '../check-fleet.js';
 import { openToOthers } from '../check-machine.js';
 import {
   assertOurs,
@@ -20,6 +21,7 @@ import {
   credentialOf,
   dropIn,
   isOurs,
+  type Role,
   readFiles,
   runTool,
   type Site,
@@ -35,14 +37,28 @@ const SERVICE_USER = 'peersync';
 /** Which service a command is about. */
 const PLACE = {
   user: option.flag('A service of your own, which needs no root and sees what you see'),
+  worker: option.flag('A worker, which helps the peersync of another machine'),
   name: option.value('One of several services on this machine: letters, digits and any of - _ .'),
 } as const;
 const DRY_RUN = option.flag('Only show what would be done');
 
-/** @throws UsageError for a name that systemd would read as something else */
-function siteOfOptions({ user, name }: Given<typeof PLACE>): Site {
+/**
+ * @throws UsageError for a name that systemd would read as something else, and for a worker of a
+ *   user
+ */
+function siteOfOptions({ user, name, worker }: Given<typeof PLACE>): Site {
   assertName('--name', name, /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$/);
-  return siteOf({ scope: user ? 'user' : 'system', name, configHome: configHome() });
+  if (user && worker)
+    throw new UsageError(
+      '--user: a worker is a service of the system.',
+      'Leave --user out; as yourself, start `peersync worker` by hand.',
+    );
+  return siteOf({
+    scope: user ? 'user' : 'system',
+    role: worker ? 'worker' : 'daemon',
+    name,
+    configHome: configHome(),
+  });
 }
 
 function assertName(option: string, name: string | undefined, right: RegExp): void {
@@ -75,12 +91,14 @@ async function assertSystemd(): Promise<void> {
 }
 
 /** Returns the commands that show the service. */
-function lookLines({ command, unit, scope }: Site): readonly string[] {
+function lookLines({ command, role, unit, scope }: Site): readonly string[] {
   const journal = scope === 'user' ? 'journalctl --user' : 'journalctl';
   return [
     `  ${command.join(' ')} status ${unit}    how it stands`,
     `  ${journal} -u ${unit} -f    what it says, as it says it`,
-    `  ${command.join(' ')} reload ${unit}    takes a changed configuration up`,
+    role === 'worker'
+      ? `  ${command.join(' ')} restart ${unit}    takes a changed configuration up`
+      : `  ${command.join(' ')} reload ${unit}    takes a changed configuration up`,
   ];
 }
 
@@ -116,6 +134,7 @@ const serviceInstall = define({
   examples: [
     ['sudo $0 service install', 'A service of the system'],
     ['$0 service install --user', 'A service of your own'],
+    ['sudo $0 service install --worker', 'On a machine that helps another one'],
     ['$0 service install --dry-run', 'See the units first'],
   ],
   run: async (options) => {
@@ -125,6 +144,7 @@ const serviceInstall = define({
       throw new UsageError('--run-as: a service of your own runs as you.');
     assertName('--run-as', runAs, /^[A-Za-z_][A-Za-z0-9_.-]{0,31}$/);
     const { path, config } = await loadConfig(options.config);
+    if (options.worker && config.fleet === undefined) throw noFleet();
     const job: Job = { site, options, config, configPath: await realpath(path) };
     const [, version] = /systemd (\d+)/.exec(await runTool(['systemctl', '--version'])) ?? [];
     if (!dryRun) {
@@ -154,6 +174,7 @@ async function install(job: Job, systemd: number, steps: Steps): Promise<void> {
   const program = await realpath(PACKAGE_ROOT);
   const drop = dropIn({
     scope: site.scope,
+    role: site.role,
     runAs,
     config,
     configPath,
@@ -175,7 +196,7 @@ async function install(job: Job, systemd: number, steps: Steps): Promise<void> {
     await steps.run(['systemd-tmpfiles', '--create', 'peersync.conf']);
   }
   const owner = site.scope === 'user' ? undefined : (runAs ?? SERVICE_USER);
-  for (const path of writtenDirectories(config))
+  for (const path of writtenDirectories(config, site.role))
     await steps.directory(path, path === config.state.dir ? 0o700 : 0o755, owner);
 }
 
@@ -202,7 +223,7 @@ async function adviceFor(job: Job): Promise<string[]> {
   for (const path of folders)
     if (!(await isThere(path)))
       advice.push(`The folder ${path} is not there: make it, then restart ${site.unit}.`);
-  for (const { what, secret } of secretsOf(config)) {
+  for (const { what, secret } of secretsOf(config, site.role)) {
     const credential = credentialOf(secret);
     const file = credential === undefined ? undefined : credentialFile(job, credential);
     if (file !== undefined && !(await isThere(file)))
@@ -212,7 +233,7 @@ async function adviceFor(job: Job): Promise<string[]> {
         `Use a credential for ${what}: a service does not inherit the environment variable ${secret.env}.`,
       );
   }
-  const others = await openToOthers(config);
+  const others = site.role === 'worker' ? undefined : await openToOthers(config);
   for (const way of others?.open ?? [])
     advice.push(`Others who can log in to this machine (${others?.accounts}) ${way}.`);
   const lingers = join('/var/lib/systemd/linger', userInfo().username);
@@ -221,7 +242,7 @@ async function adviceFor(job: Job): Promise<string[]> {
       `It runs while you are logged in; for always: loginctl enable-linger ${basename(lingers)}`,
     );
   if (site.scope === 'user' || options.dryRun) return advice;
-  for (const path of [configPath, ...readFiles(config), ...folders])
+  for (const path of [configPath, ...readFiles(config, site.role), ...folders])
     if ((await isThere(path)) && !(await mayRead(user, path)))
       advice.push(
         `The user ${user} may not read ${path}: setfacl -R -m u:${user}:rX,d:u:${user}:rX ${path} (and x on what is above it).`,
@@ -237,6 +258,11 @@ async function mayRead(user: string, path: string): Promise<boolean> {
   );
 }
 
+/** The command that installs each. */
+const INSTALLS: Readonly<Record<Role, string>> = {
+  daemon: '`peersync service install`',
+  worker: '`peersync service install --worker`',
+};
 const PROPERTIES =
   'LoadState,UnitFileState,ActiveState,SubState,Result,MainPID,StatusText,NRestarts,ActiveEnterTimestamp';
 
@@ -279,7 +305,7 @@ const serviceStatus = define({
     };
     answer(options, report, () => {
       if (!report.found)
-        return [`${site.unit} is not installed; \`peersync service install\` does that.`];
+        return [`${site.unit} is not installed; ${INSTALLS[site.role]} does that.`];
       const rows = Object.entries(report).map(
         ([name, value]) => [name, value?.toString()] as const,
       );
@@ -327,10 +353,12 @@ async function filesOf({
 }: Site): Promise<string[]> {
   const others: string[] = [];
   for (const name of await readdir(directory).catch(() => [])) {
-    if (!/^peersync(@.*)?\.service\.d$/.test(name) || name === `${unit}.d`) continue;
+    if (!/^peersync(-worker)?(@.*)?\.service\.d$/.test(name) || name === `${unit}.d`) continue;
     if (await isOurs(join(directory, name, basename(dropInFile)))) others.push(name);
   }
-  const needsUnit = unitFile.endsWith('@.service') && others.some((other) => other.includes('@'));
+  const template = basename(unitFile, '.service');
+  const needsUnit =
+    unitFile.endsWith('@.service') && others.some((other) => other.startsWith(template));
   return [
     dropInFile,
     ...(needsUnit ? [] : [unitFile]),

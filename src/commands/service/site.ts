@@ -15,26 +15,35 @@ import { sentence } from '../../lib/text.js';
 const MARK =
   '# Written by `peersync service install`, which writes it anew each time; `peersync service uninstall` removes it.\n';
 
+/** What a service runs: the daemon, or a worker that helps the daemon of another machine. */
+export type Role = 'daemon' | 'worker';
+/** The name of a worker whose name was not given: its unit reads /etc/peersync/config.json. */
+const WORKER_NAME = 'config';
+
 /** The paths and names of an installation. */
 export type Site = ReturnType<typeof siteOf>;
 
 /** @param of.configHome where `.config` of the user stands */
 export function siteOf(of: {
   readonly scope: 'system' | 'user';
+  readonly role: Role;
   readonly name?: string | undefined;
   readonly configHome: string;
 }) {
-  const { scope, name } = of;
-  const base = name === undefined ? 'peersync.service' : 'peersync@.service';
-  const unit = name === undefined ? base : `peersync@${name}.service`;
+  const { role, scope } = of;
+  const name = of.name ?? (role === 'worker' ? WORKER_NAME : undefined);
+  const program = role === 'worker' ? 'peersync-worker' : 'peersync';
+  const base = name === undefined ? `${program}.service` : `${program}@.service`;
+  const unit = name === undefined ? base : `${program}@${name}.service`;
   const isUser = scope === 'user';
   const directory = isUser ? join(of.configHome, 'systemd/user') : '/etc/systemd/system';
   const snippets = ['sysusers', 'tmpfiles'].map((kind) => {
     return { file: `/etc/${kind}.d/peersync.conf`, source: `peersync.${kind}.conf` };
   });
   return {
+    role,
     scope,
-    /** `peersync.service`, or `peersync@NAME.service`. */
+    /** `peersync.service`, or `peersync@NAME.service`, or `peersync-worker@NAME.service`. */
     unit,
     /** The directory of units. */
     directory,
@@ -205,6 +214,7 @@ export async function runTool(
 /** The command of the unit and its directories. */
 export interface Runs {
   readonly scope: 'system' | 'user';
+  readonly role: Role;
   /** Absolute. */
   readonly node: string;
   /** Absolute: the program of the command line. */
@@ -229,8 +239,9 @@ const HIDDEN = ['/home', '/root', '/run/user', '/tmp', '/var/tmp'];
 /** Since when systemd can wait longer with each new start. */
 const KNOWS_STEPS = 254;
 
-/** The directories that peersync writes to. */
-export function writtenDirectories({ state, peer, mirror }: Config): readonly string[] {
+/** The directories that peersync writes to. A worker keeps nothing. */
+export function writtenDirectories({ state, peer, mirror }: Config, role: Role): readonly string[] {
+  if (role === 'worker') return [];
   const isMirroring = [mirror.shares, mirror.tables, mirror.citations].some(
     (mirrors) => mirrors.length > 0,
   );
@@ -238,21 +249,24 @@ export function writtenDirectories({ state, peer, mirror }: Config): readonly st
   return [state.dir, ...embedded, ...(isMirroring ? [mirror.root] : [])];
 }
 
-/** Returns the secrets of the configuration: the password of the peer and the token of the page. */
-export function secretsOf({ peer, status }: Config) {
-  return [
-    { what: "the peer's password", secret: peer.auth?.password },
-    { what: 'the token of the status page', secret: status.token },
-  ];
+/**
+ * Returns the secrets of the configuration that a service reads. A worker has no page, and asks the
+ * peer only if it pushes.
+ */
+export function secretsOf({ fleet, peer, status }: Config, role: Role) {
+  const redis = { what: 'the password of Redis', secret: fleet?.password };
+  const password = { what: "the peer's password", secret: peer.auth?.password };
+  if (role === 'worker') return fleet?.share.includes('push') ? [redis, password] : [redis];
+  return [password, { what: 'the token of the status page', secret: status.token }, redis];
 }
 
 /** Files beside the configuration that are read. */
-export function readFiles(config: Config): readonly string[] {
-  const { ca } = config.peer.tls;
-  const files = secretsOf(config).flatMap(({ secret = {} }) =>
+export function readFiles(config: Config, role: Role): readonly string[] {
+  const files = secretsOf(config, role).flatMap(({ secret = {} }) =>
     'file' in secret ? [secret.file] : [],
   );
-  return ca === undefined ? files : [ca, ...files];
+  const authorities = [config.peer.tls.ca, config.fleet?.ca].filter((ca) => ca !== undefined);
+  return [...authorities, ...files];
 }
 
 /** The name of the credential that a secret stands in, where it does. */
@@ -265,13 +279,18 @@ export function credentialOf(secret: Secret | undefined): string | undefined {
  * its configuration, and the paths that it may read and write.
  */
 export function dropIn(runs: Runs): string {
-  const { config, configPath, node, program, runAs, systemd } = runs;
+  const { config, configPath, node, program, role, runAs, systemd } = runs;
   const command = (word: string): string =>
     unitCommand([node, program, word, '--config', configPath]);
-  const lines = ['[Service]', 'ExecStart=', `ExecStart=${command('run')}`];
-  lines.push('ExecReload=', `ExecReload=${command('reload')}`);
+  const lines = ['[Service]', 'ExecStart='];
+  if (role === 'worker') lines.push(`ExecStart=${command('worker')}`);
+  else {
+    lines.push(`ExecStart=${command('run')}`);
+    lines.push('ExecReload=', `ExecReload=${command('reload')}`);
+  }
   if (runAs !== undefined) lines.push(`User=${runAs}`, 'Group=');
-  for (const credential of new Set(secretsOf(config).map(({ secret }) => credentialOf(secret))))
+  const credentials = secretsOf(config, role).map(({ secret }) => credentialOf(secret));
+  for (const credential of new Set(credentials))
     if (credential !== undefined)
       lines.push(`LoadCredential=${credential}:${unitRest(runs.credentialFile(credential))}`);
   if (systemd >= KNOWS_STEPS)
@@ -281,12 +300,12 @@ export function dropIn(runs: Runs): string {
     runs.scope === 'system' &&
     HIDDEN.some((hidden) => path === hidden || path.startsWith(hidden + sep));
   const folders = config.folders.map(({ path }) => path);
-  const tools = [dirname(configPath), ...readFiles(config), node, runs.programRoot];
+  const tools = [dirname(configPath), ...readFiles(config, role), node, runs.programRoot];
   for (const path of new Set([...tools, ...folders].filter(isHidden)))
     lines.push(`BindReadOnlyPaths=${unitWordIfThere(path)}`);
   for (const path of folders)
     if (!isHidden(path)) lines.push(`ReadOnlyPaths=${unitWordIfThere(path)}`);
-  for (const path of new Set(writtenDirectories(config)))
+  for (const path of new Set(writtenDirectories(config, role)))
     lines.push(`${isHidden(path) ? 'BindPaths' : 'ReadWritePaths'}=${unitWord(path)}`);
   return `${lines.join('\n')}\n`;
 }

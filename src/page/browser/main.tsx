@@ -11,6 +11,7 @@ import { Attention, Headline, StatusCounts, TimesToSearch } from './overview.js'
 import { Peer } from './peer.js';
 import { nextTheme, showTheme } from './theme.js';
 import { Why } from './why.js';
+import { Workers } from './workers.js';
 
 /** The component of each element in index.html, by the id of the element. */
 const VIEWS: Readonly<Record<string, FunctionComponent<Props>>> = {
@@ -26,6 +27,7 @@ const VIEWS: Readonly<Record<string, FunctionComponent<Props>>> = {
   folders: Folders,
   files: Files,
   mirrors: Mirrors,
+  workers: Workers,
   peer: Peer,
   recent: RecentEvents,
   about: About,

@@ -175,6 +175,8 @@ const SECTIONS: readonly (readonly [code: string, href: string])[] = [
   ['PATH_', '#folders'],
   ['QUARANTINE', '#files=quarantined'],
   ['MIRROR_', '#mirrors'],
+  ['FLEET_', '#workers'],
+  ['WORKER_', '#workers'],
 ];
 
 /**

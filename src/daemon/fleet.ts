@@ -1,0 +1,87 @@
+import type { Programs } from '../content/helpers/programs.js';
+import type { FleetOwner } from '../fleet/owner.js';
+import type { SharedReaders } from '../fleet/shared-readers.js';
+import type { SharedSender, SharedSenderDeps } from '../fleet/shared-sender.js';
+import { usualConcurrency } from '../uplink/document-processes.js';
+import type { Packers } from '../uplink/documents.js';
+import { pushRate } from './open-queue.js';
+import type { OpenDeps } from './options.js';
+
+/** What workers on other machines do. */
+export interface Fleet {
+  readonly owner: FleetOwner;
+  readonly readers: SharedReaders;
+  /** Undefined if pushes are not shared. */
+  readonly sender: SharedSender | undefined;
+}
+
+interface FleetDeps {
+  readonly programs: { readonly current: Programs };
+  /** Reads a document on this machine. */
+  readonly here: Packers['extractDocument'];
+  /** Called when the number of jobs that workers can do has changed. */
+  readonly onChange: () => void;
+  /** Called when a push of a worker was completed that had been given up. */
+  readonly onLate: SharedSenderDeps['onLate'];
+}
+
+/**
+ * Opens the owner's side of the fleet; undefined if the configuration has no `fleet`. Nothing of it
+ * is loaded then.
+ */
+export async function openFleet(
+  deps: OpenDeps,
+  { here, onChange, onLate, programs }: FleetDeps,
+): Promise<Fleet | undefined> {
+  const { clock, current, log, shutdown } = deps;
+  const { fleet, state } = current.config;
+  if (fleet === undefined) return undefined;
+  const { FleetOwner } = await import('../fleet/owner.js');
+  const { SharedReaders } = await import('../fleet/shared-readers.js');
+  const usual = usualConcurrency();
+  const slotsHere = () => current.config.documents.concurrency ?? usual;
+  const slotsElsewhere = () => (fleet.share.includes('extract') ? owner.slots : 0);
+  const owner = await FleetOwner.open(fleet, state.dir, {
+    clock,
+    log,
+    folders: () => current.config.folders,
+    programs,
+    onChange: () => {
+      readers.startWaiting();
+      onChange();
+    },
+  });
+  const readers = new SharedReaders({ owner, log, here, slotsHere, slotsElsewhere });
+  shutdown.add('fleet', () => owner.close());
+  // A document that a worker reads would delay the stop of the uplink.
+  shutdown.signal.addEventListener('abort', () => owner.stop(), { once: true });
+  const sender = owner.push && (await openSender(owner, owner.push, deps, onLate));
+  return { owner, readers, sender };
+}
+
+async function openSender(
+  owner: FleetOwner,
+  { jobs, waiting }: NonNullable<FleetOwner['push']>,
+  { clock, current, log, shutdown }: OpenDeps,
+  onLate: SharedSenderDeps['onLate'],
+): Promise<SharedSender> {
+  const { SharedSender } = await import('../fleet/shared-sender.js');
+  const { epoch, keys, redis } = owner;
+  const sender = new SharedSender({
+    redis,
+    waiting,
+    keys,
+    epoch,
+    jobs,
+    clock,
+    log,
+    onLate,
+    peerUrl: current.config.peer.url,
+    requestsPerSecond: () => pushRate(current.config),
+    slots: () => owner.pushSlots,
+  });
+  owner.onBeat = (workers, hasPredecessor) => sender.beat(workers, hasPredecessor);
+  owner.afterBeat = () => sender.check();
+  shutdown.add('fleet pushes', async () => sender.close());
+  return sender;
+}

@@ -1,0 +1,213 @@
+import { type JobsOptions, Queue, QueueEvents } from 'bullmq';
+import type { Clock } from '../lib/clock.js';
+import { messageOf } from '../lib/errors.js';
+import type { Logger } from '../lib/logger.js';
+import type { RedisConnections } from './redis.js';
+
+/**
+ * A finished job stays in Redis for this long, so that a missed event can be made up for: a time in
+ * s, and a number of jobs, which bounds the memory of Redis.
+ */
+const FINISHED_KEPT = { age: 60, count: 1_000 };
+/** The number of events that Redis keeps. Events that are missed are made up for by `check`. */
+const EVENTS_KEPT = 2_000;
+const JOB_OPTIONS: JobsOptions = {
+  attempts: 1,
+  removeOnComplete: FINISHED_KEPT,
+  removeOnFail: FINISHED_KEPT,
+  // A job that failed has no stack that anybody reads.
+  stackTraceLimit: 0,
+};
+/** The most jobs that one `check` asks Redis about. */
+const CHECKED_AT_ONCE = 200;
+/**
+ * Longest time without a word about a job, in ms. A worker whose disk hangs keeps its jobs for
+ * ever.
+ */
+const MAX_SILENCE_MS = 30 * 60_000;
+
+/**
+ * The end of a job.
+ *
+ * - `done`: a worker returned a value.
+ * - `failed`: it failed, or ended the workers that tried it. Others would fail as well.
+ * - `lost`: nobody knows how it ended, or whether it will. Another attempt may go well.
+ */
+export type JobEnd =
+  | { readonly kind: 'done'; readonly value: unknown }
+  | { readonly kind: 'failed' }
+  | { readonly kind: 'lost' };
+
+/** The jobs that no worker has taken yet. */
+export interface Backlog {
+  readonly waiting: number;
+  /** When the oldest of them was added, by the clock of the owner, in ms since the epoch. */
+  readonly oldestSince?: number;
+}
+
+const FAILED: JobEnd = { kind: 'failed' };
+const LOST: JobEnd = { kind: 'lost' };
+
+/** A job that was added, and whose end is not known yet. */
+interface Outstanding {
+  /** Whether Redis has said that it has the job. */
+  isAdded: boolean;
+  /** When it was added, or a worker said something about it. */
+  heardAt: number;
+  readonly end: (end: JobEnd) => void;
+  readonly onProgress: (progress: unknown) => void;
+}
+
+interface JobQueueDeps {
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/**
+ * One queue of BullMQ as the owner sees it. Redis may forget jobs at any time. Each job that was
+ * added ends here once: with the result of a worker, as failed, or as lost.
+ */
+export class JobQueue {
+  readonly #queue: Queue;
+  readonly #events: QueueEvents;
+  readonly #outstanding = new Map<string, Outstanding>();
+  #added = 0;
+
+  constructor(
+    name: string,
+    private readonly epoch: string,
+    prefix: string,
+    connections: RedisConnections,
+    private readonly deps: JobQueueDeps,
+  ) {
+    this.#queue = new Queue(name, {
+      prefix,
+      connection: connections.forCommands(),
+      skipVersionCheck: true,
+      streams: { events: { maxLen: EVENTS_KEPT } },
+    });
+    const model = connections.forWaiting();
+    this.#events = new QueueEvents(name, {
+      prefix,
+      connection: model,
+      skipVersionCheck: true,
+      // From the first event that Redis still has: a job may end before the connection is there.
+      lastEventId: '0-0',
+    });
+    // BullMQ has made a copy of it.
+    model.disconnect();
+    // A command that fails tells its caller. Events that are missed are made up for by `check`.
+    this.#queue.on('error', () => {});
+    this.#events.on('error', () => {});
+    this.#events.on('completed', ({ jobId, returnvalue }) => {
+      this.#end(jobId, { kind: 'done', value: returnvalue });
+    });
+    this.#events.on('failed', ({ jobId }) => this.#end(jobId, FAILED));
+    this.#events.on('progress', ({ jobId, data }) => {
+      const job = this.#outstanding.get(jobId);
+      if (job === undefined) return;
+      job.heardAt = deps.clock.now();
+      job.onProgress(data);
+    });
+  }
+
+  /** The number of jobs that were added and have not ended. */
+  get size(): number {
+    return this.#outstanding.size;
+  }
+
+  /** Adds a job, and resolves at its end. Never rejects. */
+  async run(data: object, onProgress: (progress: unknown) => void = () => {}): Promise<JobEnd> {
+    this.#added += 1;
+    const id = `${this.epoch}-${this.#added}`;
+    const { clock, log } = this.deps;
+    return await new Promise<JobEnd>((end) => {
+      const job = { isAdded: false, heardAt: clock.now(), end, onProgress };
+      this.#outstanding.set(id, job);
+      this.#queue
+        .add('job', { ...data, epoch: this.epoch }, { ...JOB_OPTIONS, jobId: id })
+        .then(() => {
+          job.isAdded = true;
+        })
+        .catch((error: unknown) => {
+          log.debug({ event: 'job-not-added' }, `a job was not added: ${messageOf(error)}`);
+          this.#lose(id);
+        });
+    });
+  }
+
+  /** Removes the jobs that wait: those of an earlier epoch. */
+  async drain(): Promise<void> {
+    await this.#queue.drain(true);
+  }
+
+  /** The number of jobs that no worker has taken yet. */
+  async waiting(): Promise<number> {
+    return await this.#queue.getWaitingCount();
+  }
+
+  /**
+   * Returns that number, and since when the oldest of these jobs waits.
+   *
+   * @param wallAheadMs the lead of the wall clock, by which BullMQ dates jobs, in ms
+   */
+  async backlog(wallAheadMs: number): Promise<Backlog> {
+    const waiting = await this.waiting();
+    if (waiting === 0) return { waiting };
+    const [oldest] = await this.#queue.getWaiting(0, 0);
+    const added = Number(oldest?.timestamp);
+    return Number.isSafeInteger(added)
+      ? { waiting, oldestSince: added - wallAheadMs }
+      : { waiting };
+  }
+
+  /**
+   * Ends the jobs whose end was missed, and those that Redis does not have any more. Looks at the
+   * jobs that were looked at longest ago.
+   */
+  async check(): Promise<void> {
+    const chosen = [...this.#outstanding]
+      .filter(([, { isAdded }]) => isAdded)
+      .slice(0, CHECKED_AT_ONCE);
+    await Promise.all(chosen.map(([id, job]) => this.#check(id, job)));
+  }
+
+  async #check(id: string, outstanding: Outstanding): Promise<void> {
+    const job = await this.#queue.getJob(id);
+    if (!this.#outstanding.delete(id)) return;
+    this.#outstanding.set(id, outstanding);
+    if (job === undefined) this.#end(id, LOST);
+    else if (job.finishedOn !== undefined)
+      this.#end(
+        id,
+        job.failedReason === undefined ? { kind: 'done', value: job.returnvalue } : FAILED,
+      );
+    else if (this.deps.clock.now() > outstanding.heardAt + MAX_SILENCE_MS) this.#lose(id);
+  }
+
+  /** Ends all jobs as lost, and removes those that no worker has taken yet. */
+  loseAll(): void {
+    for (const id of [...this.#outstanding.keys()]) this.#lose(id);
+  }
+
+  #lose(id: string): void {
+    this.#queue.remove(id).catch(() => {});
+    this.#end(id, LOST);
+  }
+
+  #end(id: string, end: JobEnd): void {
+    const job = this.#outstanding.get(id);
+    this.#outstanding.delete(id);
+    job?.end(end);
+  }
+
+  /**
+   * Ends all jobs as lost. The connections must be closed afterwards. BullMQ would wait for a Redis
+   * that does not answer, so nobody waits for it.
+   */
+  close(): void {
+    this.loseAll();
+    this.#events.close().catch(() => {});
+    this.#queue.close().catch(() => {});
+  }
+}

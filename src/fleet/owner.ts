@@ -1,0 +1,338 @@
+import { hash, randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import type { Redis } from 'ioredis';
+import type { Programs } from '../content/helpers/programs.js';
+import { type Clock, type Timer, wallAheadMs } from '../lib/clock.js';
+import type { Logger } from '../lib/logger.js';
+import { abilitiesOf, FolderSight } from './abilities.js';
+import { buildName } from './build-name.js';
+import { type Backlog, JobQueue } from './job-queue.js';
+import {
+  BEAT_MS,
+  EXTRACT_QUEUE,
+  Keys,
+  LEASE_MS,
+  OWNER,
+  type Owner,
+  PUSH_QUEUE,
+  readRecord,
+  WORKER,
+  type WorkerReport,
+} from './protocol.js';
+import { type FleetConfig, RedisConnections, type RedisTrouble } from './redis.js';
+import type { FleetFailure, FleetStatus } from './status.js';
+import { WorkerList } from './worker-list.js';
+
+/** How long Redis may be silent until the jobs of workers count as lost, in ms. */
+const AWAY_AFTER_MS = 15_000;
+/** How long a stop waits for Redis, in ms. */
+const STOP_MS = 1_000;
+
+/**
+ * Makes this process the owner, unless another one is. Returns the record that was there, if it is
+ * not of this epoch.
+ *
+ * A record of the same instance is of an earlier life of this owner, unless this one has been the
+ * owner before.
+ *
+ * KEYS: owner. ARGV: the record, its instance, its epoch, the time until it expires in ms, whether
+ * this process has been the owner.
+ */
+const CLAIM = `
+local record = redis.call('GET', KEYS[1])
+local known, other = pcall(cjson.decode, record or '{}')
+if not known or type(other) ~= 'table' then other = {} end
+local isOther = record and other.epoch ~= ARGV[3]
+if isOther and (other.instance ~= ARGV[2] or ARGV[5] == '1') then return { 'other', record } end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[4])
+if not record then return { 'taken' } end
+return { isOther and 'inherited' or 'kept' }`;
+
+/** Removes the record of the owner, if it is of this epoch. KEYS: owner. ARGV: the epoch. */
+const RELEASE = `
+local record = redis.call('GET', KEYS[1])
+local known, owner = pcall(cjson.decode, record or '{}')
+if known and type(owner) == 'table' and owner.epoch == ARGV[1] then redis.call('DEL', KEYS[1]) end`;
+
+export interface FleetOwnerDeps {
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly folders: () => readonly { readonly name: string; readonly path: string }[];
+  readonly programs: { readonly current: Programs };
+  /** Called when the number of jobs that workers can do has changed. */
+  readonly onChange: () => void;
+}
+
+/**
+ * The owner's side of the fleet. The truth is in the state on disk. Jobs in Redis are a lease that
+ * may be lost at any time: then the owner does the work itself.
+ *
+ * - *Away*, the initial mode: Redis does not answer, or belongs to another owner. No job is added.
+ *   Jobs that are out are lost after 15 s.
+ * - *Alone*: Redis answers, and no worker takes jobs. Jobs that are out are lost.
+ * - *Sharing*: at least one worker takes jobs.
+ * - *Stopping*, entered by `stop`: no job is added, and those that are out are lost.
+ *
+ * A beat every 5 s decides between the first three: it claims the lease of the owner, reads what
+ * the workers say of themselves, and looks for jobs that were lost.
+ */
+export class FleetOwner {
+  readonly epoch = randomUUID();
+  readonly extract: JobQueue;
+  /** The jobs of pushes, and the connection for their answers; undefined if they are not shared. */
+  readonly push: { readonly jobs: JobQueue; readonly waiting: Redis } | undefined;
+  readonly keys: Keys;
+  readonly redis: Redis;
+  readonly #connections: RedisConnections;
+  readonly #deps: FleetOwnerDeps;
+  readonly #sight: FolderSight;
+  readonly #host = hostname();
+  /** The state that it owns. */
+  readonly #instance: string;
+  #mode: 'away' | 'alone' | 'sharing' | 'stopping' = 'away';
+  #workers: readonly WorkerReport[] = [];
+  readonly #list = new WorkerList();
+  #backlog: Backlog = { waiting: 0 };
+  #failure: FleetFailure | undefined;
+  /** What was logged since workers cannot be used. */
+  readonly #said = new Set<string>();
+  #answeredAt: number;
+  #hasAnswered = false;
+  #hasClaimed = false;
+  #hasPredecessor: boolean | undefined;
+  #timer: Timer | undefined;
+  #beat: Promise<void> = Promise.resolve();
+  #refreshing: Promise<void> | undefined;
+
+  private constructor(
+    connections: RedisConnections,
+    private readonly config: FleetConfig,
+    stateDir: string,
+    deps: FleetOwnerDeps,
+  ) {
+    const { clock } = deps;
+    this.#connections = connections;
+    this.#deps = deps;
+    this.#answeredAt = clock.now();
+    this.#sight = new FolderSight(clock);
+    const { prefix, share } = config;
+    this.keys = new Keys(prefix);
+    this.redis = connections.forCommands();
+    this.#instance = hash('sha256', JSON.stringify([this.#host, stateDir]), 'hex').slice(0, 16);
+    const newQueue = (name: string) => new JobQueue(name, this.epoch, prefix, connections, deps);
+    this.extract = newQueue(EXTRACT_QUEUE);
+    if (share.includes('push'))
+      this.push = { jobs: newQueue(PUSH_QUEUE), waiting: connections.forWaiting() };
+  }
+
+  /**
+   * Begins to look for Redis and workers. Does not wait for them.
+   *
+   * @throws PeersyncError if the password or the CA file cannot be read
+   */
+  static async open(
+    config: FleetConfig,
+    stateDir: string,
+    deps: FleetOwnerDeps,
+  ): Promise<FleetOwner> {
+    const connections = await RedisConnections.of(config, deps.log);
+    const owner = new FleetOwner(connections, config, stateDir, deps);
+    owner.#beatLater(0);
+    return owner;
+  }
+
+  /** The number of jobs that workers can do at the same time. */
+  get slots(): number {
+    if (this.#mode !== 'sharing') return 0;
+    return this.#workers.filter(takesJobs).reduce((sum, { slots }) => sum + slots, 0);
+  }
+
+  /** The number of batches that workers can push at the same time. */
+  get pushSlots(): number {
+    if (this.#mode !== 'sharing') return 0;
+    return this.#workers.filter(takesJobs).reduce((sum, { pushSlots }) => sum + pushSlots, 0);
+  }
+
+  /**
+   * Called after each beat in which Redis answered, with the workers that were seen. After the
+   * first claim, `hasPredecessor` says whether another run of this peersync has not given its lease
+   * back.
+   */
+  onBeat:
+    | ((workers: readonly WorkerReport[], hasPredecessor: boolean | undefined) => Promise<void>)
+    | undefined;
+  /** Called after each beat, whether Redis answered or not. */
+  afterBeat: (() => void) | undefined;
+
+  status(): FleetStatus {
+    const isAway = this.#failure?.kind === 'redis';
+    const { prefix, redis: address } = this.config;
+    return {
+      address,
+      prefix,
+      build: buildName(),
+      redis: isAway ? 'away' : this.#hasAnswered ? 'there' : 'connecting',
+      failure: this.#failure,
+      ...this.#backlog,
+      ...this.#list.status(this.#deps.clock.now()),
+    };
+  }
+
+  /** Reads anew what the workers say of themselves. Never rejects. */
+  async refresh(): Promise<void> {
+    this.#refreshing ??= (async () => {
+      await this.#beat;
+      this.#refreshing = undefined;
+      if (this.#mode !== 'stopping') await this.#beatNow();
+    })();
+    await this.#refreshing;
+  }
+
+  /** Adds no job any more. Those that are out are lost. */
+  stop(): void {
+    this.#mode = 'stopping';
+    this.#timer?.cancel();
+    this.#loseAll();
+  }
+
+  async close(): Promise<void> {
+    this.stop();
+    this.extract.close();
+    this.push?.jobs.close();
+    const limit = new AbortController();
+    const released = this.redis.eval(RELEASE, 1, this.keys.owner, this.epoch).catch(() => {});
+    await Promise.race([released, this.#deps.clock.sleep(STOP_MS, limit.signal)]);
+    limit.abort();
+    this.#connections.close();
+  }
+
+  #loseAll(): void {
+    this.extract.loseAll();
+    this.push?.jobs.loseAll();
+  }
+
+  #beatLater(ms: number): void {
+    this.#timer?.cancel();
+    this.#timer = this.#deps.clock.after(ms, () => void this.#beatNow());
+  }
+
+  async #beatNow(): Promise<void> {
+    this.#timer?.cancel();
+    this.#beat = this.#look();
+    await this.#beat;
+  }
+
+  /** Decides the mode, and has the next beat happen. Never rejects. */
+  async #look(): Promise<void> {
+    const { clock, onChange } = this.#deps;
+    const before = `${this.#mode} ${this.slots} ${this.pushSlots}`;
+    let mode: 'away' | 'alone' | 'sharing' = 'away';
+    try {
+      await this.#connections.ready();
+      const other = await this.#claim();
+      this.#answeredAt = clock.now();
+      this.#hasAnswered = true;
+      if (other !== undefined) this.#fail('owned', ownedBy(other));
+      else {
+        this.#workers = await this.#readWorkers();
+        this.#list.update(this.#workers, clock.now());
+        this.#backlog = await this.extract.backlog(wallAheadMs(clock));
+        if (this.onBeat !== undefined) {
+          await this.onBeat(this.#workers, this.#hasPredecessor);
+          this.#hasPredecessor = undefined;
+        }
+        await this.extract.check();
+        await this.push?.jobs.check();
+        mode = this.#workers.some(takesJobs) ? 'sharing' : 'alone';
+        this.#recovered();
+      }
+    } catch (error) {
+      this.#fail('redis', this.#connections.explain(error));
+    }
+    if (this.#mode === 'stopping') return;
+    this.#mode = mode;
+    const isLost = clock.now() - this.#answeredAt > AWAY_AFTER_MS;
+    if (mode === 'alone' || isLost || this.#failure?.kind === 'owned') this.#loseAll();
+    this.afterBeat?.();
+    if (before !== `${this.#mode} ${this.slots} ${this.pushSlots}`) onChange();
+    this.#beatLater(BEAT_MS);
+  }
+
+  /** @returns the other owner, if there is one */
+  async #claim(): Promise<Owner | 'unknown' | undefined> {
+    const { epoch, keys, redis } = this;
+    const { folders, programs } = this.#deps;
+    const owner: Owner = {
+      epoch,
+      instance: this.#instance,
+      host: this.#host,
+      pid: process.pid,
+      build: buildName(),
+      folders: await this.#sight.visible(folders()),
+      abilities: abilitiesOf(programs.current),
+    };
+    const [result, other] = (await redis.eval(
+      CLAIM,
+      1,
+      keys.owner,
+      JSON.stringify(owner),
+      this.#instance,
+      epoch,
+      LEASE_MS,
+      this.#hasClaimed ? 1 : 0,
+    )) as [string, string?];
+    if (other !== undefined) return readRecord(OWNER, other) ?? 'unknown';
+    // What waits is of an earlier epoch, or is missed by nobody.
+    if (result !== 'kept') {
+      await this.extract.drain();
+      await this.push?.jobs.drain();
+    }
+    if (!this.#hasClaimed) this.#hasPredecessor = result === 'inherited';
+    this.#hasClaimed = true;
+    return undefined;
+  }
+
+  /** Returns the workers that have said lately that they live, and forgets the others. */
+  async #readWorkers(): Promise<WorkerReport[]> {
+    const { keys, redis } = this;
+    const ids = await redis.smembers(keys.workers);
+    if (ids.length === 0) return [];
+    const records = await redis.mget(ids.map((id) => keys.worker(id)));
+    const gone = ids.filter((_, i) => records[i] === null);
+    if (gone.length > 0) await redis.srem(keys.workers, gone);
+    return records
+      .flatMap((record) => (record === null ? [] : (readRecord(WORKER, record) ?? [])))
+      .sort((a, b) => (a.host === b.host ? a.pid - b.pid : a.host < b.host ? -1 : 1));
+  }
+
+  #fail(kind: FleetFailure['kind'], trouble: RedisTrouble): void {
+    const { clock, log } = this.#deps;
+    const isNew = this.#failure?.kind !== kind;
+    const since = (isNew ? undefined : this.#failure?.since) ?? clock.now();
+    this.#failure = { kind, since, ...trouble };
+    const { hint, message } = trouble;
+    if (!this.#said.has(message))
+      log.warn({ event: 'fleet-away' }, `${message} This machine goes on without workers. ${hint}`);
+    this.#said.add(message);
+  }
+
+  #recovered(): void {
+    if (this.#failure !== undefined)
+      this.#deps.log.info({ event: 'fleet-back' }, 'Redis answers: workers are used again');
+    this.#failure = undefined;
+    this.#said.clear();
+  }
+}
+
+/** Whether a worker takes jobs. One of another build takes none as soon as it knows this owner. */
+function takesJobs({ build, idle }: WorkerReport): boolean {
+  return idle === undefined && build === buildName();
+}
+
+function ownedBy(other: Owner | 'unknown'): RedisTrouble {
+  const who = other === 'unknown' ? 'of another version' : `on ${other.host}, process ${other.pid}`;
+  return {
+    message: `Another peersync (${who}) uses the same \`fleet.prefix\` in this Redis.`,
+    hint: 'Give each its own prefix, and its workers the same. If it was this one under another name of the machine, it is forgotten within 20 s.',
+  };
+}

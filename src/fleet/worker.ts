@@ -1,0 +1,316 @@
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import { type Job, Worker } from 'bullmq';
+import type { Redis } from 'ioredis';
+import type { Config } from '../config/config.js';
+import type { Programs } from '../content/helpers/programs.js';
+import type { Clock, Timer } from '../lib/clock.js';
+import { messageOf } from '../lib/errors.js';
+import type { Logger } from '../lib/logger.js';
+import { VERSION } from '../lib/process.js';
+import type { Packers } from '../uplink/documents.js';
+import { abilitiesOf, differenceOf, FolderSight } from './abilities.js';
+import { buildName } from './build-name.js';
+import { ExtractionWork } from './extraction-work.js';
+import {
+  BEAT_MS,
+  EXTRACT_QUEUE,
+  Keys,
+  LEASE_MS,
+  LOCK_MS,
+  OWNER,
+  type Owner,
+  readRecord,
+  STALLED_CHECK_MS,
+  type WorkerReport,
+} from './protocol.js';
+import { PushWork, type PushWorkDeps } from './push-work.js';
+import { type FleetConfig, RedisConnections } from './redis.js';
+
+/** Delay after a command of BullMQ that failed, in ms. */
+const RETRY_MS = 1_000;
+/** How long a stop waits for Redis, in ms. */
+const STOP_MS = 5_000;
+
+/** The processes that read documents. */
+interface Readers {
+  readonly extractDocument: Packers['extractDocument'];
+  /** Ends what is being read. Other documents can be read afterwards. */
+  restart(): Promise<void>;
+  /** Ends what is being read. Every document is reported as stale afterwards. */
+  close(): Promise<void>;
+}
+
+export interface FleetWorkerDeps {
+  readonly config: Config & { readonly fleet: FleetConfig };
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** The programs that read documents on this machine. */
+  readonly programs: {
+    readonly current: Programs;
+    /** Looks for the programs again. */
+    refresh(): Promise<unknown>;
+  };
+  readonly readers: Readers;
+  readonly pack: Packers['pack'];
+  /** Returns a client of the peer that speaks this dialect. */
+  readonly peerOf: PushWorkDeps['peerOf'];
+  /** The most documents that are read at the same time. */
+  readonly slots: number;
+}
+
+/** How long a worker that stops waits for its pushes, in ms. */
+const STOP_GRACE_MS = 10_000;
+
+/** Why a worker takes no jobs. */
+type Idle = NonNullable<WorkerReport['idle']>;
+
+/**
+ * A worker: takes jobs from Redis, does them, and keeps nothing.
+ *
+ * - *Idle*, the initial mode: it takes no jobs, because no look at Redis and at the folders has
+ *   shown yet that it can do them, or one has shown that it cannot: it does not see a folder in
+ *   which the owner sees files, it has another build than the owner, or other programs.
+ * - *Working*: it takes jobs.
+ * - *Stopping*, entered by `stop`: it takes no jobs, and answers those that it has, so that the
+ *   owner gives them to others at once.
+ *
+ * A beat every 5 s decides between the first two, and says in Redis what the worker does. The jobs
+ * of an owner that was started anew are not done: nobody waits for them any more.
+ */
+export class FleetWorker {
+  readonly id = randomUUID();
+  readonly #deps: FleetWorkerDeps;
+  readonly #connections: RedisConnections;
+  readonly #keys: Keys;
+  readonly #commands: Redis;
+  readonly #worker: Worker;
+  readonly #extraction: ExtractionWork;
+  /** Undefined if pushes are not shared. */
+  readonly #pushes: PushWork | undefined;
+  readonly #sight: FolderSight;
+  /** The jobs of the worker. The documents that it reads are in `#active`. */
+  readonly #counts = { active: 0, done: 0, failed: 0 };
+  /** The ids of the documents that it reads. */
+  readonly #active = new Set<string | undefined>();
+  /** The owner that was seen last. */
+  #owner: Owner | undefined;
+  #mode: 'idle' | 'working' | 'stopping' = 'idle';
+  /** Why it is idle; undefined until the first look. */
+  #idle: Idle | undefined;
+  /** What was logged since Redis could not be used. */
+  readonly #said = new Set<string>();
+  #timer: Timer | undefined;
+
+  private constructor(connections: RedisConnections, deps: FleetWorkerDeps) {
+    const { prefix } = deps.config.fleet;
+    this.#deps = deps;
+    this.#connections = connections;
+    this.#keys = new Keys(prefix);
+    this.#commands = connections.forCommands();
+    this.#sight = new FolderSight(deps.clock);
+    this.#extraction = new ExtractionWork({
+      ...deps,
+      extractDocument: deps.readers.extractDocument,
+      keys: this.#keys,
+      redis: this.#commands,
+      refusal: (epoch) => this.#refusal(epoch),
+    });
+    this.#worker = new Worker(EXTRACT_QUEUE, (job) => this.#work(job), {
+      prefix,
+      connection: connections.forWaiting(),
+      autorun: false,
+      concurrency: deps.slots,
+      lockDuration: LOCK_MS,
+      stalledInterval: STALLED_CHECK_MS,
+      maxStalledCount: 1,
+      runRetryDelay: RETRY_MS,
+      skipVersionCheck: true,
+    });
+    // A command that fails is tried again, and the beat tells whether Redis answers.
+    this.#worker.on('error', () => {});
+    if (deps.config.fleet.share.includes('push'))
+      this.#pushes = new PushWork({
+        ...deps,
+        prefix,
+        id: this.id,
+        counts: this.#counts,
+        keys: this.#keys,
+        redis: this.#commands,
+        jobs: connections.forWaiting(),
+        waiting: connections.forWaiting(),
+      });
+  }
+
+  /** @throws PeersyncError if the password or the CA file cannot be read */
+  static async open(deps: FleetWorkerDeps): Promise<FleetWorker> {
+    return new FleetWorker(await RedisConnections.of(deps.config.fleet, deps.log), deps);
+  }
+
+  start(): void {
+    void this.#beat();
+  }
+
+  /** Ends what is being read, and lets the owner know. Takes a few seconds at most. */
+  async stop(): Promise<void> {
+    const { clock, readers } = this.#deps;
+    this.#mode = 'stopping';
+    this.#timer?.cancel();
+    void this.#worker.pause(true);
+    const limit = new AbortController();
+    const isLate = clock.sleep(STOP_MS, limit.signal);
+    // The owner reads this when the first of the jobs comes back.
+    await Promise.race([this.#report().catch(() => {}), isLate]);
+    const ended = this.#jobsEnded();
+    await readers.close();
+    await this.#pushes?.stop(STOP_GRACE_MS);
+    await Promise.race([ended, isLate]);
+    // Without force, BullMQ would wait for a Redis that is away.
+    await this.#worker.close(true).catch(() => {});
+    // Its record stays for a moment, so that the owner sees that it stopped by itself.
+    await Promise.race([this.#report().catch(() => {}), isLate]);
+    limit.abort();
+    this.#connections.close();
+  }
+
+  /** Resolves when Redis knows the end of every job that this worker has. */
+  async #jobsEnded(): Promise<void> {
+    const open = new Set(this.#active);
+    await new Promise<void>((resolve) => {
+      const end = (job?: Job) => {
+        open.delete(job?.id);
+        if (open.size === 0) resolve();
+      };
+      this.#worker.on('completed', end);
+      this.#worker.on('failed', end);
+      end();
+    });
+  }
+
+  async #work(job: Job): Promise<unknown> {
+    this.#active.add(job.id);
+    try {
+      const result = await this.#extraction.run(job);
+      // Many stale ones show that this machine sees other files than the owner.
+      if (result.kind === 'read')
+        this.#counts[result.result.kind === 'stale' ? 'failed' : 'done'] += 1;
+      return result;
+    } catch (error) {
+      this.#counts.failed += 1;
+      this.#deps.log.warn({ event: 'job-failed' }, `a job failed: ${messageOf(error)}`);
+      throw error;
+    } finally {
+      this.#active.delete(job.id);
+    }
+  }
+
+  /** Returns why the jobs of an epoch are not done. Never rejects. */
+  async #refusal(epoch: string): Promise<'epoch' | 'idle' | 'stopping' | undefined> {
+    // The owner may have been started since the last beat.
+    if (this.#mode === 'working' && epoch !== this.#owner?.epoch)
+      await this.#look().catch(() => {});
+    if (this.#mode !== 'working') return this.#mode;
+    return epoch === this.#owner?.epoch ? undefined : 'epoch';
+  }
+
+  /** Never rejects. */
+  async #beat(): Promise<void> {
+    const { clock, log } = this.#deps;
+    try {
+      await this.#connections.ready();
+      await this.#look();
+      const reportedAt = clock.now();
+      await this.#report();
+      await this.#pushes?.beat(reportedAt, this.#mode !== 'working');
+      if (this.#said.size > 0) log.info({ event: 'redis-back' }, 'Redis answers again');
+      this.#said.clear();
+    } catch (error) {
+      const { hint, message } = this.#connections.explain(error);
+      if (!this.#said.has(message)) log.warn({ event: 'redis-away' }, `${message} ${hint}`);
+      this.#said.add(message);
+    }
+    if (this.#mode !== 'stopping') this.#timer = clock.after(BEAT_MS, () => void this.#beat());
+  }
+
+  /** Reads who the owner is, and decides whether this worker takes jobs. */
+  async #look(): Promise<void> {
+    const record = await this.#commands.get(this.#keys.owner);
+    const owner = record === null ? undefined : readRecord(OWNER, record);
+    const before = this.#owner?.epoch;
+    // An owner that says nothing for a while may come back in the same epoch.
+    if (owner !== undefined) this.#owner = owner;
+    if (owner !== undefined && owner.epoch !== before)
+      this.#deps.log.info({ event: 'owner' }, `helps ${owner.host}, process ${owner.pid}`);
+    if (before !== undefined && this.#owner?.epoch !== before) await this.#deps.readers.restart();
+    const isUnknown = record !== null && owner === undefined;
+    this.#setIdle(isUnknown ? { reason: 'build' } : await this.#reasonToBeIdle());
+  }
+
+  async #reasonToBeIdle(): Promise<Idle | undefined> {
+    const owner = this.#owner;
+    if (owner === undefined) return undefined;
+    if (owner.build !== buildName()) return { reason: 'build' };
+    const { config, programs } = this.#deps;
+    const difference = () => differenceOf(abilitiesOf(programs.current), owner.abilities);
+    // They may have been installed since the last look.
+    if (difference().length > 0) await programs.refresh();
+    const abilities = difference();
+    if (abilities.length > 0) return { reason: 'programs', abilities };
+    const visible = new Set(await this.#sight.visible(config.folders));
+    const folders = owner.folders.filter((name) => !visible.has(name));
+    return folders.length > 0 ? { reason: 'folders', folders } : undefined;
+  }
+
+  #setIdle(idle: Idle | undefined): void {
+    if (this.#mode === 'stopping') return;
+    const mode = idle === undefined ? 'working' : 'idle';
+    if (mode !== this.#mode || idle?.reason !== this.#idle?.reason)
+      this.#deps.log[idle === undefined ? 'info' : 'warn']({ event: 'worker' }, sentenceOf(idle));
+    this.#mode = mode;
+    this.#idle = idle;
+    if (mode === 'idle') void this.#worker.pause(true);
+    else if (this.#worker.isPaused()) void this.#worker.resume();
+    else if (!this.#worker.isRunning()) void this.#worker.run().catch(() => {});
+  }
+
+  /** Says in Redis what this worker does. */
+  async #report(): Promise<void> {
+    const { slots } = this.#deps;
+    const [seconds, micros] = await this.#commands.time();
+    const report: WorkerReport = {
+      id: this.id,
+      host: hostname(),
+      pid: process.pid,
+      version: VERSION,
+      build: buildName(),
+      idle: this.#mode === 'stopping' ? { reason: 'stopping' } : this.#idle,
+      slots,
+      ...this.#counts,
+      active: this.#active.size + this.#counts.active,
+      ...(this.#pushes?.report ?? { pushSlots: 0, orders: [] }),
+      seenAt: Number(seconds) * 1000 + Math.floor(Number(micros) / 1000),
+    };
+    await this.#commands.set(this.#keys.worker(this.id), JSON.stringify(report), 'PX', LEASE_MS);
+    await this.#commands.sadd(this.#keys.workers, this.id);
+  }
+}
+
+/** The most names that a sentence lists. */
+const MOST_LISTED = 5;
+
+function sentenceOf(idle: Idle | undefined): string {
+  const listed = (names: readonly string[]) =>
+    `${names.slice(0, MOST_LISTED).join(', ')}${names.length > MOST_LISTED ? ', …' : ''}`;
+  switch (idle?.reason) {
+    case undefined:
+      return 'takes jobs';
+    case 'build':
+      return 'takes no jobs: the owner has another version of peersync. Install the same one here.';
+    case 'programs':
+      return `takes no jobs: other programs read documents here than on the machine of the owner (${listed(idle.abilities)}). Install the same ones, with the same languages.`;
+    case 'folders':
+      return `takes no jobs: it sees nothing in ${listed(idle.folders)}. Mount what is missing, and see the paths in the configuration.`;
+    case 'stopping':
+      return 'stops: its jobs go to others';
+  }
+}

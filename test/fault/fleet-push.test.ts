@@ -1,0 +1,172 @@
+import { connect, createServer, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+import { describe, expect, it } from 'vitest';
+import { afterwards } from '../support/afterwards.js';
+import { Running } from '../support/cli.js';
+import { type ConfigParts, writeConfig } from '../support/config.js';
+import { mostWithin } from '../support/rate.js';
+import { hasRedis, RedisServer } from '../support/redis-server.js';
+import { Site } from '../support/site.js';
+import { temporaryDirectory } from '../support/temp.js';
+import { until } from '../support/wait.js';
+
+const RATE = 20;
+
+/** A site whose daemon shares pushes, and its workers. */
+async function fleetSite(push: ConfigParts['push'] = {}) {
+  const server = new RedisServer(temporaryDirectory());
+  afterwards('test', () => server.kill());
+  await server.start();
+  const site = await Site.begin();
+  const fleet = { redis: server.url, share: ['push'] };
+  site.configure({ fleet, push: { concurrency: 8, ...push } });
+  const redis = new Redis(server.socket);
+  afterwards('test', () => redis.disconnect());
+  const reports = async () => {
+    const keys = await redis.keys('peersync:worker:*');
+    const records = keys.length === 0 ? [] : await redis.mget(keys);
+    return records.flatMap((record): { idle?: unknown; done: number; orders: string[] }[] =>
+      record === null ? [] : [JSON.parse(record)],
+    );
+  };
+  /** Starts the daemon and workers, and waits until the daemon knows of these. */
+  const start = async (...configs: string[]) => {
+    site.drop('inbox/seen.txt', 'so that workers see the folder');
+    await site.start();
+    let probes = 0;
+    const workers = configs.map((config) => new Running(['worker', '--config', config]));
+    await until(
+      async () =>
+        (await reports()).filter(({ idle }) => idle === undefined).length === workers.length,
+      'all workers take jobs',
+    );
+    await until(async () => {
+      probes += 1;
+      for (let i = 0; i < 20; i += 1) site.drop(`inbox/probe ${probes}/${i}.txt`);
+      await sleep(500);
+      return (await reports()).some(({ done }) => done > 0);
+    }, 'the daemon gives batches to workers');
+    await site.allConfirmed();
+    return workers;
+  };
+  /** Writes the configuration of a worker that has another way to the peer. */
+  const configOver = ({ url }: Way) =>
+    writeConfig(temporaryDirectory(), {
+      peer: site.section({ url }),
+      folders: [
+        { name: 'inbox', path: site.path('inbox'), url: site.url('inbox/'), collection: 'inbox' },
+      ],
+      fleet,
+    });
+  return { configOver, reports, site, start };
+}
+
+describe.skipIf(!hasRedis)('workers that push', () => {
+  it('send together with the daemon no more than the rate in any second', async () => {
+    const { reports, site, start } = await fleetSite({ requestsPerSecond: RATE, maxItems: 2 });
+    await start(site.config, site.config, site.config);
+    const before = site.proxy.pushes.length;
+    for (let i = 0; i < 300; i += 1) site.drop(`inbox/many/${i}.txt`, `file ${i}`);
+    await site.allConfirmed();
+    const times = site.proxy.pushes.slice(before).map(({ at }) => at);
+    expect(times.length).toBeGreaterThanOrEqual(150);
+    expect(mostWithin(times, 1_000)).toBeLessThanOrEqual(RATE);
+    expect((await reports()).filter(({ done }) => done > 0).length).toBe(3);
+    const urls = site.proxy.pushes.flatMap(({ urls }) => urls);
+    expect(urls.length).toBe(new Set(urls).size);
+  });
+
+  it('are killed after the peer had their pushes, and nothing is lost or pushed twice', async () => {
+    const { configOver, site, start } = await fleetSite({ maxItems: 5 });
+    const way = await Way.to(site.proxy.url);
+    const [worker] = await start(configOver(way));
+    way.isMute = true;
+    for (let i = 0; i < 60; i += 1) site.drop(`inbox/many/${i}.txt`);
+    await until(() => way.hasMuted, 'the peer has answered the worker');
+    await worker?.kill('SIGKILL');
+    await site.allConfirmed();
+    await site.expectAllInPeer();
+    const urls = site.proxy.pushes.flatMap(({ urls }) => urls);
+    expect(urls.length).toBe(new Set(urls).size);
+  });
+
+  it('are stopped in the middle of a push, and do not complete it when they go on', async () => {
+    const { configOver, reports, site, start } = await fleetSite({ maxItems: 1 });
+    const way = await Way.to(site.proxy.url);
+    const [worker] = await start(configOver(way));
+    way.stopsAfter = 1_000_000;
+    const files = Array.from({ length: 6 }, (_, i) => `inbox/big ${i}.txt`);
+    for (const file of files) site.drop(file, `old words of ${file} `.repeat(150_000));
+    await until(() => way.isStopped, 'the worker is in the middle of a body');
+    worker?.child.kill('SIGSTOP');
+    for (const file of files) site.drop(file, `new words of ${file}`);
+    await site.allConfirmed();
+    const before = site.proxy.pushes.length;
+    worker?.child.kill('SIGCONT');
+    way.goOn();
+    await until(
+      async () => (await reports()).some(({ orders }) => orders.length === 0),
+      'the worker has ended its orders',
+    );
+    await until(() => way.open === 0, 'its connections are closed');
+    await site.allConfirmed();
+    await site.expectAllInPeer();
+    expect(site.proxy.pushes.slice(before)).toEqual([]);
+  });
+});
+
+/** A way to the peer that may stop in the middle of a body, or give no answers. */
+class Way {
+  isMute = false;
+  hasMuted = false;
+  stopsAfter = Number.POSITIVE_INFINITY;
+  isStopped = false;
+  open = 0;
+  readonly #stopped = new Set<Socket>();
+  #port = 0;
+
+  static async to(target: string): Promise<Way> {
+    const way = new Way();
+    const { hostname, port } = new URL(target);
+    const server = createServer((socket) => way.#serve(socket, connect(Number(port), hostname)));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const address = server.address();
+    if (address !== null && typeof address === 'object') way.#port = address.port;
+    afterwards('test', () => void server.close());
+    return way;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.#port}`;
+  }
+
+  goOn(): void {
+    this.stopsAfter = Number.POSITIVE_INFINITY;
+    for (const socket of this.#stopped) socket.resume();
+  }
+
+  #serve(socket: Socket, peer: Socket): void {
+    let received = 0;
+    this.open += 1;
+    socket.on('data', (chunk) => {
+      received += chunk.length;
+      peer.write(chunk);
+      if (received < this.stopsAfter) return;
+      this.isStopped = true;
+      this.#stopped.add(socket);
+      socket.pause();
+    });
+    socket.on('close', () => {
+      this.open -= 1;
+      peer.destroy();
+    });
+    socket.on('error', () => peer.destroy());
+    peer.on('data', (chunk) => {
+      if (this.isMute) this.hasMuted = true;
+      else socket.write(chunk);
+    });
+    peer.on('close', () => socket.destroy());
+    peer.on('error', () => socket.destroy());
+  }
+}

@@ -1,0 +1,151 @@
+import { type Processor, Worker } from 'bullmq';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type JobEnd, JobQueue } from '../../src/fleet/job-queue.js';
+import { systemClock } from '../../src/lib/clock.js';
+import { silentLogger } from '../../src/lib/logger.js';
+import { afterwards } from '../support/afterwards.js';
+import { hasRedis, type RedisServer } from '../support/redis-server.js';
+import { deferred, until } from '../support/wait.js';
+import { connectionsTo, fleetAt, redisAt, startRedis } from './fleet.js';
+
+if (!hasRedis) console.warn('redis-server is not installed: the tests of the fleet are skipped');
+
+/** How soon a lock is lost, and how often somebody looks for lost ones, in ms. */
+const LOCK_MS = 200;
+
+describe.skipIf(!hasRedis)('the queue of the owner', () => {
+  let server: RedisServer;
+  beforeAll(async () => {
+    server = await startRedis('file');
+  });
+  afterAll(() => server.kill());
+
+  const open = async (at = server) => {
+    const fleet = fleetAt(at.url);
+    const connections = await connectionsTo(fleet);
+    const deps = { clock: systemClock, log: silentLogger };
+    const queue = new JobQueue('extract', 'epoch', fleet.prefix, connections, deps);
+    afterwards('test', () => queue.close());
+    await connections.ready();
+    return { fleet, queue, redis: redisAt(at) };
+  };
+  const work = (prefix: string, processor: Processor) => {
+    const connection = redisAt(server).duplicate({ maxRetriesPerRequest: null });
+    connection.on('error', () => {});
+    afterwards('test', () => connection.disconnect());
+    const worker = new Worker('extract', processor, {
+      prefix,
+      connection,
+      concurrency: 10,
+      lockDuration: LOCK_MS,
+      stalledInterval: LOCK_MS,
+      skipLockRenewal: true,
+      skipVersionCheck: true,
+    });
+    worker.on('error', () => {});
+    afterwards('test', () => worker.close(true));
+    return worker;
+  };
+
+  it('ends a job with what a worker returned, and tells its progress', async () => {
+    const { fleet, queue } = await open();
+    work(fleet.prefix, async (job) => {
+      await job.updateProgress({ page: 1, pages: 2 });
+      return { twice: job.data.number * 2, epoch: job.data.epoch };
+    });
+    const progress: unknown[] = [];
+    const end = await queue.run({ number: 21 }, (each) => progress.push(each));
+    expect(end).toEqual({ kind: 'done', value: { twice: 42, epoch: 'epoch' } });
+    expect(progress).toEqual([{ page: 1, pages: 2 }]);
+    expect(queue.size).toBe(0);
+  });
+
+  it('ends a job that a worker could not do as failed', async () => {
+    const { fleet, queue } = await open();
+    work(fleet.prefix, () => Promise.reject(new Error('no')));
+    expect(await queue.run({})).toEqual({ kind: 'failed' });
+  });
+
+  it('ends a job as failed when two workers did not come back from it', async () => {
+    const { fleet, queue } = await open();
+    let started = 0;
+    for (let i = 0; i < 3; i += 1)
+      work(fleet.prefix, () => {
+        started += 1;
+        return new Promise(() => {});
+      });
+    expect(await queue.run({})).toEqual({ kind: 'failed' });
+    expect(started).toBe(2);
+  });
+
+  it('finds out by a check that Redis has forgotten a job', async () => {
+    const { queue, redis } = await open();
+    let end: JobEnd | undefined;
+    void queue.run({}).then((ended) => {
+      end = ended;
+    });
+    await until(async () => (await queue.backlog(0)).waiting === 1, 'the job waits');
+    await queue.check();
+    expect(end).toBeUndefined();
+    await redis.flushall();
+    await until(async () => {
+      await queue.check();
+      return end !== undefined;
+    }, 'the job has ended');
+    expect(end).toEqual({ kind: 'lost' });
+  });
+
+  it('finds out by a check how a job ended whose event was missed', async () => {
+    const { fleet, queue, redis } = await open();
+    const events = `${fleet.prefix}:extract:events`;
+    const far = Date.now() * 2;
+    // The clock of Redis was ahead, and is set back: all later events seem to be old.
+    const first = deferred();
+    work(fleet.prefix, async (job) => {
+      if (job.data.number === 1) await first.promise;
+      return job.data.number;
+    });
+    const ended: JobEnd[] = [];
+    const progress: unknown[] = [];
+    void queue.run({ number: 1 }, (each) => progress.push(each)).then((end) => ended.push(end));
+    await until(async () => (await queue.backlog(0)).waiting === 0, 'the job is active');
+    await redis.xadd(events, `${far}-1`, 'event', 'progress', 'jobId', 'epoch-1', 'data', '1');
+    await until(() => progress.length === 1, 'the event has come');
+    await redis.del(events);
+    first.resolve();
+    await until(async () => (await redis.zcard(`${fleet.prefix}:extract:completed`)) === 1, 'done');
+    expect(ended).toEqual([]);
+    await queue.check();
+    expect(ended).toEqual([{ kind: 'done', value: 1 }]);
+  });
+
+  it('loses all jobs at once, and takes back those that no worker has', async () => {
+    const { queue } = await open();
+    const ends = Promise.all([queue.run({}), queue.run({})]);
+    await until(async () => (await queue.backlog(0)).waiting === 2, 'the jobs wait');
+    queue.loseAll();
+    expect(await ends).toEqual([{ kind: 'lost' }, { kind: 'lost' }]);
+    await until(async () => (await queue.backlog(0)).waiting === 0, 'no job waits');
+  });
+
+  it('loses a job at once that Redis does not take', async () => {
+    const own = await startRedis();
+    const { queue } = await open(own);
+    await own.kill();
+    const wait = () =>
+      queue.backlog(0).then(
+        () => false,
+        () => true,
+      );
+    await until(wait, 'the connection is lost');
+    expect(await queue.run({})).toEqual({ kind: 'lost' });
+  });
+
+  it('keeps in Redis no more than the jobs that are out and some that ended', async () => {
+    const { fleet, queue, redis } = await open();
+    work(fleet.prefix, async () => 'x');
+    await Promise.all(Array.from({ length: 1_500 }, () => queue.run({})));
+    const jobs = await redis.keys(`${fleet.prefix}:extract:epoch-*`);
+    expect(jobs.length).toBeLessThanOrEqual(1_000);
+  });
+});

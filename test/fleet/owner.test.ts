@@ -1,0 +1,238 @@
+import type { Redis } from 'ioredis';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { NO_PROGRAMS } from '../../src/content/helpers/programs.js';
+import { FleetOwner } from '../../src/fleet/owner.js';
+import { Keys } from '../../src/fleet/protocol.js';
+import type { FleetConfig } from '../../src/fleet/redis.js';
+import { afterwards } from '../support/afterwards.js';
+import { loggerTo } from '../support/logger.js';
+import { hasRedis, RedisServer } from '../support/redis-server.js';
+import { temporaryDirectory } from '../support/temp.js';
+import { until } from '../support/wait.js';
+import { announceWorker, BeatClock, fleetAt, redisAt, startRedis } from './fleet.js';
+
+describe.skipIf(!hasRedis)('the owner of a fleet', () => {
+  let server: RedisServer;
+  beforeAll(async () => {
+    server = await startRedis('file');
+  });
+  afterAll(() => server.kill());
+
+  const open = async (fleet: FleetConfig, stateDir = '/var/lib/peersync') => {
+    const clock = new BeatClock();
+    const logged: string[] = [];
+    const changes: number[] = [];
+    const owner: FleetOwner = await FleetOwner.open(fleet, stateDir, {
+      clock,
+      log: loggerTo(logged),
+      folders: () => [],
+      programs: { current: NO_PROGRAMS },
+      onChange: () => changes.push(owner.slots),
+    });
+    afterwards('test', () => owner.close());
+    /** Lets beats happen until something is so. */
+    const beats = async (condition: () => boolean | Promise<boolean>, what: string) => {
+      await until(async () => {
+        if (await condition()) return true;
+        await clock.beat();
+        return false;
+      }, what);
+    };
+    /** Lets a beat happen, and waits for its end. */
+    const beat = async () => {
+      await owner.refresh();
+    };
+    return { beat, beats, changes, clock, logged, owner };
+  };
+  const owned = async (redis: Redis, { prefix }: FleetConfig) =>
+    JSON.parse((await redis.get(new Keys(prefix).owner)) ?? '{}') as { epoch?: string };
+
+  it('takes the lease, and counts the workers that take jobs and have the same build', async () => {
+    const fleet = fleetAt(server.url);
+    const redis = redisAt(server);
+    await announceWorker(redis, fleet);
+    await announceWorker(redis, fleet, { build: 'another one' });
+    await announceWorker(redis, fleet, { idle: { reason: 'folders', folders: ['inbox'] } });
+    await redis.sadd(new Keys(fleet.prefix).workers, 'gone');
+    const { beats, changes, logged, owner } = await open(fleet);
+    expect(owner.slots).toBe(0);
+    await beats(() => owner.slots === 3, 'the slots of one worker');
+    expect(changes).toEqual([3]);
+    expect(owner.status()).toMatchObject({ redis: 'there', failure: undefined });
+    expect(owner.status().workers).toHaveLength(3);
+    expect(await redis.smembers(new Keys(fleet.prefix).workers)).toHaveLength(3);
+    expect(await owned(redis, fleet)).toMatchObject({ epoch: owner.epoch });
+    expect(logged).toEqual([]);
+  });
+
+  it('gives up the lease when it stops, and only its own', async () => {
+    const fleet = fleetAt(server.url);
+    const redis = redisAt(server);
+    const { owner } = await open(fleet);
+    await owner.refresh();
+    await owner.close();
+    expect(await owned(redis, fleet)).toEqual({});
+    const { owner: later } = await open(fleet);
+    await later.refresh();
+    await redis.set(new Keys(fleet.prefix).owner, JSON.stringify({ epoch: 'other' }));
+    await later.close();
+    expect(await owned(redis, fleet)).toEqual({ epoch: 'other' });
+  });
+
+  it('loses its jobs when no worker takes any, and counts on them again when one does', async () => {
+    const fleet = fleetAt(server.url);
+    const redis = redisAt(server);
+    const worker = await announceWorker(redis, fleet);
+    const { beat, owner } = await open(fleet);
+    await beat();
+    const end = owner.extract.run({});
+    await beat();
+    expect(owner.extract.size).toBe(1);
+    await redis.del(worker);
+    await beat();
+    expect(await end).toEqual({ kind: 'lost' });
+    expect(owner.slots).toBe(0);
+    await announceWorker(redis, fleet);
+    await beat();
+    expect(owner.slots).toBe(3);
+  });
+
+  it('loses its jobs soon when Redis is emptied', async () => {
+    const own = await startRedis();
+    const fleet = fleetAt(own.url);
+    const redis = redisAt(own);
+    await announceWorker(redis, fleet);
+    const { beat, logged, owner } = await open(fleet);
+    await beat();
+    const end = owner.extract.run({});
+    await until(async () => (await owner.extract.backlog(0)).waiting === 1, 'the job waits');
+    await redis.flushall();
+    await announceWorker(redis, fleet);
+    await beat();
+    expect(await end).toEqual({ kind: 'lost' });
+    expect(owner.slots).toBe(3);
+    expect(logged).toEqual([]);
+  });
+
+  it('goes on without workers when Redis dies, loses its jobs within 30 s, and uses workers again', async () => {
+    const own = await startRedis();
+    const fleet = fleetAt(own.url);
+    await announceWorker(redisAt(own), fleet);
+    const { beat, beats, clock, logged, owner } = await open(fleet);
+    await beat();
+    let isLost = false;
+    void owner.extract.run({}).then(() => {
+      isLost = true;
+    });
+    await until(async () => (await owner.extract.backlog(0)).waiting === 1, 'the job waits');
+    const diedAt = clock.now();
+    await own.kill();
+    await beats(() => isLost, 'the job is lost');
+    expect(clock.now() - diedAt).toBeLessThanOrEqual(30_000);
+    expect(owner.slots).toBe(0);
+    expect(new Set(logged).size).toBe(logged.length);
+    for (const line of logged) expect(line).toContain('This machine goes on without workers.');
+    await own.start();
+    await announceWorker(redisAt(own), fleet);
+    await beats(() => owner.slots === 3, 'workers are used again');
+    expect(logged.at(-1)).toBe('info: Redis answers: workers are used again');
+  });
+
+  it('removes the jobs of its last life, and takes over at once', async () => {
+    const fleet = fleetAt(server.url);
+    const redis = redisAt(server);
+    await announceWorker(redis, fleet);
+    const { owner: killed } = await open(fleet);
+    await killed.refresh();
+    void killed.extract.run({});
+    await until(async () => (await killed.extract.backlog(0)).waiting === 1, 'a job waits');
+    const { logged, owner } = await open(fleet);
+    await owner.refresh();
+    expect(logged).toEqual([]);
+    expect(owner.slots).toBe(3);
+    expect((await owner.extract.backlog(0)).waiting).toBe(0);
+    // The one that was overtaken does not take the lease back.
+    await killed.refresh();
+    expect(killed.status().failure).toMatchObject({ kind: 'owned' });
+    expect(await owned(redis, fleet)).toMatchObject({ epoch: owner.epoch });
+  });
+
+  it('stands back from an owner of another state, and takes over when that has ended', async () => {
+    const fleet = fleetAt(server.url);
+    await announceWorker(redisAt(server), fleet);
+    const first = await open(fleet, '/one');
+    await first.owner.refresh();
+    const { beat, logged, owner } = await open(fleet, '/two');
+    await owner.refresh();
+    expect(owner.slots).toBe(0);
+    expect(owner.status()).toMatchObject({ redis: 'there', failure: { kind: 'owned' } });
+    expect(logged).toEqual([
+      expect.stringMatching(
+        /^warn: Another peersync \(on .+, process \d+\) uses the same `fleet.prefix` in this Redis\. .+Give each its own prefix/,
+      ),
+    ]);
+    await first.owner.close();
+    await beat();
+    expect(owner.slots).toBe(3);
+  });
+
+  it('stands back from a record that it cannot read', async () => {
+    const fleet = fleetAt(server.url);
+    await redisAt(server).set(new Keys(fleet.prefix).owner, '{"from":"the future"}');
+    const { owner } = await open(fleet);
+    await owner.refresh();
+    expect(owner.status().failure?.message).toContain('of another version');
+  });
+
+  describe('says in a sentence why Redis cannot be used, and what to do', () => {
+    const troubleWith = async (fleet: FleetConfig) => {
+      const { logged, owner } = await open(fleet);
+      await owner.refresh();
+      expect(logged).toHaveLength(1);
+      expect(owner.status()).toMatchObject({ redis: 'away', failure: { kind: 'redis' } });
+      return logged[0];
+    };
+
+    it('if nothing listens there', async () => {
+      expect(await troubleWith(fleetAt('unix:///nowhere/redis.sock'))).toBe(
+        'warn: No Redis listens at unix:///nowhere/redis.sock. This machine goes on without workers. Start it, or correct `fleet.redis`.',
+      );
+      expect(await troubleWith(fleetAt('redis://127.0.0.1:1'))).toContain('No Redis listens at');
+    });
+
+    it('if the name of its host is not known', async () => {
+      expect(await troubleWith(fleetAt('redis://nowhere.invalid'))).toContain(
+        'The name of the host in redis://nowhere.invalid cannot be resolved.',
+      );
+    });
+
+    it('if the password is wrong', async () => {
+      const redis = redisAt(server);
+      await redis.config('SET', 'requirepass', 'secret');
+      expect(await troubleWith(fleetAt(server.url))).toContain('wants a password');
+      await redis.config('SET', 'requirepass', '');
+    });
+
+    it('if its memory is full', async () => {
+      const redis = redisAt(server);
+      await redis.config('SET', 'maxmemory', '1');
+      expect(await troubleWith(fleetAt(server.url))).toContain('The memory of Redis at');
+      await redis.config('SET', 'maxmemory', '0');
+    });
+
+    it('if it hangs', async () => {
+      const own = new RedisServer(temporaryDirectory());
+      afterwards('test', () => own.kill());
+      await own.start();
+      own.signal('SIGSTOP');
+      expect(await troubleWith(fleetAt(own.url))).toContain('does not answer.');
+    });
+  });
+
+  it('stops at once while Redis is away', async () => {
+    const { owner } = await open(fleetAt('unix:///nowhere/redis.sock'));
+    const end = owner.extract.run({});
+    await owner.close();
+    expect(await end).toEqual({ kind: 'lost' });
+  });
+});
