@@ -58,7 +58,7 @@ export async function* checkFleet(
   const open = opennessOf(fleet);
   if (open !== undefined) yield open;
   if (worker === undefined) yield await find('workers', () => workersOf(known, buildName()));
-  else yield* checkOwner(known, buildName(), worker);
+  else yield* checkOwner(known, buildName(), fleet, worker);
 }
 
 function checkMemoryPolicy({ maxmemoryPolicy: policy }: RedisFindings): Finding {
@@ -117,13 +117,14 @@ function workersOf({ workers }: RedisFindings, build: string) {
 async function* checkOwner(
   { owner }: RedisFindings,
   build: string,
+  { share }: FleetConfig,
   { folders, programs }: WorkerHere,
 ): AsyncGenerator<Finding> {
   const finding = await find('owner', () => ownerOf({ owner }, build));
   yield finding;
   if (owner === undefined || !finding.ok) return;
-  const { abilitiesOf, differenceOf, FolderSight } = await import('../fleet/abilities.js');
-  const seen = new Set(await new FolderSight(systemClock).visible(folders));
+  const { abilitiesOf, differenceOf, FolderCheck } = await import('../fleet/abilities.js');
+  const seen = new Set(await new FolderCheck(systemClock).visible(folders));
   const unseen = owner.folders.filter((name) => !seen.has(name));
   const differences = differenceOf(abilitiesOf(programs), owner.abilities);
   yield await find('folders', () => {
@@ -133,6 +134,7 @@ async function* checkOwner(
       'Mount what is missing, and see the paths in `folders` on this machine.',
     );
   });
+  if (!share.includes('extract')) return;
   yield await find('programs', () => {
     if (differences.length === 0) return 'the same ones read documents here and there';
     throw new Wrong(

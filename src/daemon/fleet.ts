@@ -7,7 +7,7 @@ import type { Packers } from '../uplink/documents.js';
 import { pushRate } from './open-queue.js';
 import type { OpenDeps } from './options.js';
 
-/** What workers on other machines do. */
+/** The parts of the owner's side of the fleet. */
 export interface Fleet {
   readonly owner: FleetOwner;
   readonly readers: SharedReaders;
@@ -27,7 +27,7 @@ interface FleetDeps {
 
 /**
  * Opens the owner's side of the fleet; undefined if the configuration has no `fleet`. Nothing of it
- * is loaded then.
+ * is loaded then. The owner must be started.
  */
 export async function openFleet(
   deps: OpenDeps,

@@ -168,6 +168,7 @@ export async function openParts(deps: OpenDeps) {
   };
   const uplink: Uplink = new Uplink(uplinkDeps);
   const audit = new Audit(uplinkDeps);
+  fleet?.owner.start();
 
   const mirrors = await Mirrors.open({
     ...shared,

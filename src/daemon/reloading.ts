@@ -100,7 +100,8 @@ export class Reloading {
   /** @returns one line for each change in the files that the configuration names */
   async #apply(taken: Reloaded, access: PeerAccess): Promise<string[]> {
     const { current, parts, onFailure, onReload } = this.deps;
-    const { client, queue, watcher, housekeeping, mirrors, audit, programs, state, uplink } = parts;
+    const { client, queue, watcher, housekeeping, mirrors, audit, programs, state } = parts;
+    const { fleet, uplink } = parts;
     const { config, restart } = taken;
     const before = current.config;
     current.config = config;
@@ -116,6 +117,7 @@ export class Reloading {
       const { hints, rescan } = config.watch;
       queue.limit(queueLimits(config));
       uplink.configured();
+      fleet?.readers.startWaiting();
       watcher.configure({ folders: config.folders, hints, rescanMs: rescan });
       await housekeeping.configure(config);
       await mirrors.configure(config.mirror);

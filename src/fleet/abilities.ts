@@ -14,7 +14,7 @@ interface Folder {
  * Looks into the roots of folders. A root in which there is nothing counts as not seen: the place
  * of a disk that is not mounted is empty.
  */
-export class FolderSight {
+export class FolderCheck {
   /** The looks that have no answer yet. A hanging disk gets one, not one more at each beat. */
   readonly #underWay = new Map<string, Promise<boolean>>();
 

@@ -1,5 +1,5 @@
 import { type JobsOptions, Queue, QueueEvents } from 'bullmq';
-import type { Clock } from '../lib/clock.js';
+import type { Clock, Timer } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import type { RedisConnections } from './redis.js';
@@ -11,6 +11,8 @@ import type { RedisConnections } from './redis.js';
 const FINISHED_KEPT = { age: 60, count: 1_000 };
 /** The number of events that Redis keeps. Events that are missed are made up for by `check`. */
 const EVENTS_KEPT = 2_000;
+/** Delay until events are read again after one that is not as it should be, in ms. */
+const EVENTS_AGAIN_MS = 1_000;
 const JOB_OPTIONS: JobsOptions = {
   attempts: 1,
   removeOnComplete: FINISHED_KEPT,
@@ -72,6 +74,10 @@ export class JobQueue {
   readonly #events: QueueEvents;
   readonly #outstanding = new Map<string, Outstanding>();
   #added = 0;
+  /** Removes the events that Redis has. */
+  readonly #removeEvents: () => Promise<unknown>;
+  #eventsAgain: Timer | undefined;
+  #isClosed = false;
 
   constructor(
     name: string,
@@ -86,6 +92,7 @@ export class JobQueue {
       skipVersionCheck: true,
       streams: { events: { maxLen: EVENTS_KEPT } },
     });
+    this.#removeEvents = () => connections.forCommands().del(this.#queue.toKey('events'));
     const model = connections.forWaiting();
     this.#events = new QueueEvents(name, {
       prefix,
@@ -93,6 +100,7 @@ export class JobQueue {
       skipVersionCheck: true,
       // From the first event that Redis still has: a job may end before the connection is there.
       lastEventId: '0-0',
+      autorun: false,
     });
     // BullMQ has made a copy of it.
     model.disconnect();
@@ -109,6 +117,7 @@ export class JobQueue {
       job.heardAt = deps.clock.now();
       job.onProgress(data);
     });
+    this.#readEvents();
   }
 
   /** The number of jobs that were added and have not ended. */
@@ -162,14 +171,21 @@ export class JobQueue {
   }
 
   /**
-   * Ends the jobs whose end was missed, and those that Redis does not have any more. Looks at the
-   * jobs that were looked at longest ago.
+   * Ends the jobs whose end was missed, and those that are damaged or not in Redis any more. Looks
+   * at the jobs that were looked at longest ago.
+   *
+   * @throws Error if Redis answers for none of them
    */
   async check(): Promise<void> {
     const chosen = [...this.#outstanding]
       .filter(([, { isAdded }]) => isAdded)
       .slice(0, CHECKED_AT_ONCE);
-    await Promise.all(chosen.map(([id, job]) => this.#check(id, job)));
+    const looks = await Promise.allSettled(chosen.map(([id, job]) => this.#check(id, job)));
+    const failed = looks.flatMap((look, i) =>
+      look.status === 'rejected' ? [{ id: chosen[i]?.[0], why: look.reason as unknown }] : [],
+    );
+    if (failed.length === chosen.length && failed[0] !== undefined) throw failed[0].why;
+    for (const { id } of failed) if (id !== undefined) this.#lose(id);
   }
 
   async #check(id: string, outstanding: Outstanding): Promise<void> {
@@ -190,6 +206,18 @@ export class JobQueue {
     for (const id of [...this.#outstanding.keys()]) this.#lose(id);
   }
 
+  /**
+   * Reads events until `close`. BullMQ ends at one that is not as it should be. All events are
+   * removed then, or it would end at that one again. `check` makes up for them.
+   */
+  #readEvents(): void {
+    this.#events.run().catch(async () => {
+      await this.#removeEvents().catch(() => {});
+      if (this.#isClosed) return;
+      this.#eventsAgain = this.deps.clock.after(EVENTS_AGAIN_MS, () => this.#readEvents());
+    });
+  }
+
   #lose(id: string): void {
     this.#queue.remove(id).catch(() => {});
     this.#end(id, LOST);
@@ -206,6 +234,8 @@ export class JobQueue {
    * that does not answer, so nobody waits for it.
    */
   close(): void {
+    this.#isClosed = true;
+    this.#eventsAgain?.cancel();
     this.loseAll();
     this.#events.close().catch(() => {});
     this.#queue.close().catch(() => {});

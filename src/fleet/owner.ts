@@ -4,7 +4,7 @@ import type { Redis } from 'ioredis';
 import type { Programs } from '../content/helpers/programs.js';
 import { type Clock, type Timer, wallAheadMs } from '../lib/clock.js';
 import type { Logger } from '../lib/logger.js';
-import { abilitiesOf, FolderSight } from './abilities.js';
+import { abilitiesOf, FolderCheck } from './abilities.js';
 import { buildName } from './build-name.js';
 import { type Backlog, JobQueue } from './job-queue.js';
 import {
@@ -12,6 +12,7 @@ import {
   EXTRACT_QUEUE,
   Keys,
   LEASE_MS,
+  MAX_WORKERS,
   OWNER,
   type Owner,
   PUSH_QUEUE,
@@ -23,7 +24,7 @@ import { type FleetConfig, RedisConnections, type RedisTrouble } from './redis.j
 import type { FleetFailure, FleetStatus } from './status.js';
 import { WorkerList } from './worker-list.js';
 
-/** How long Redis may be silent until the jobs of workers count as lost, in ms. */
+/** Time without a beat that succeeded until the jobs of workers count as lost, in ms. */
 const AWAY_AFTER_MS = 15_000;
 /** How long a stop waits for Redis, in ms. */
 const STOP_MS = 1_000;
@@ -67,8 +68,8 @@ export interface FleetOwnerDeps {
  * The owner's side of the fleet. The truth is in the state on disk. Jobs in Redis are a lease that
  * may be lost at any time: then the owner does the work itself.
  *
- * - *Away*, the initial mode: Redis does not answer, or belongs to another owner. No job is added.
- *   Jobs that are out are lost after 15 s.
+ * - *Away*, the initial mode: Redis does not answer as it should, or belongs to another owner. No
+ *   job is added. Jobs that are out are lost after 15 s.
  * - *Alone*: Redis answers, and no worker takes jobs. Jobs that are out are lost.
  * - *Sharing*: at least one worker takes jobs.
  * - *Stopping*, entered by `stop`: no job is added, and those that are out are lost.
@@ -85,7 +86,7 @@ export class FleetOwner {
   readonly redis: Redis;
   readonly #connections: RedisConnections;
   readonly #deps: FleetOwnerDeps;
-  readonly #sight: FolderSight;
+  readonly #folderCheck: FolderCheck;
   readonly #host = hostname();
   /** The state that it owns. */
   readonly #instance: string;
@@ -94,8 +95,9 @@ export class FleetOwner {
   readonly #list = new WorkerList();
   #backlog: Backlog = { waiting: 0 };
   #failure: FleetFailure | undefined;
-  /** What was logged since workers cannot be used. */
-  readonly #said = new Set<string>();
+  /** The messages that were logged since workers cannot be used. */
+  readonly #logged = new Set<string>();
+  /** When a whole beat succeeded last. */
   #answeredAt: number;
   #hasAnswered = false;
   #hasClaimed = false;
@@ -114,7 +116,7 @@ export class FleetOwner {
     this.#connections = connections;
     this.#deps = deps;
     this.#answeredAt = clock.now();
-    this.#sight = new FolderSight(clock);
+    this.#folderCheck = new FolderCheck(clock);
     const { prefix, share } = config;
     this.keys = new Keys(prefix);
     this.redis = connections.forCommands();
@@ -126,7 +128,7 @@ export class FleetOwner {
   }
 
   /**
-   * Begins to look for Redis and workers. Does not wait for them.
+   * Opens the connections. No beat happens until `start`.
    *
    * @throws PeersyncError if the password or the CA file cannot be read
    */
@@ -136,9 +138,15 @@ export class FleetOwner {
     deps: FleetOwnerDeps,
   ): Promise<FleetOwner> {
     const connections = await RedisConnections.of(config, deps.log);
-    const owner = new FleetOwner(connections, config, stateDir, deps);
-    owner.#beatLater(0);
-    return owner;
+    return new FleetOwner(connections, config, stateDir, deps);
+  }
+
+  /**
+   * Begins to look for Redis and workers. Does not wait for them. Must be called when everything is
+   * there that the callbacks use.
+   */
+  start(): void {
+    this.#beatLater(0);
   }
 
   /** The number of jobs that workers can do at the same time. */
@@ -230,7 +238,6 @@ export class FleetOwner {
     try {
       await this.#connections.ready();
       const other = await this.#claim();
-      this.#answeredAt = clock.now();
       this.#hasAnswered = true;
       if (other !== undefined) this.#fail('owned', ownedBy(other));
       else {
@@ -246,6 +253,7 @@ export class FleetOwner {
         mode = this.#workers.some(takesJobs) ? 'sharing' : 'alone';
         this.#recovered();
       }
+      this.#answeredAt = clock.now();
     } catch (error) {
       this.#fail('redis', this.#connections.explain(error));
     }
@@ -268,7 +276,7 @@ export class FleetOwner {
       host: this.#host,
       pid: process.pid,
       build: buildName(),
-      folders: await this.#sight.visible(folders()),
+      folders: await this.#folderCheck.visible(folders()),
       abilities: abilitiesOf(programs.current),
     };
     const [result, other] = (await redis.eval(
@@ -282,7 +290,7 @@ export class FleetOwner {
       this.#hasClaimed ? 1 : 0,
     )) as [string, string?];
     if (other !== undefined) return readRecord(OWNER, other) ?? 'unknown';
-    // What waits is of an earlier epoch, or is missed by nobody.
+    // The jobs in the queue are of an earlier epoch: nobody waits for them.
     if (result !== 'kept') {
       await this.extract.drain();
       await this.push?.jobs.drain();
@@ -295,7 +303,8 @@ export class FleetOwner {
   /** Returns the workers that have said lately that they live, and forgets the others. */
   async #readWorkers(): Promise<WorkerReport[]> {
     const { keys, redis } = this;
-    const ids = await redis.smembers(keys.workers);
+    // All of them, unless somebody has written more than there can be.
+    const ids = await redis.srandmember(keys.workers, MAX_WORKERS);
     if (ids.length === 0) return [];
     const records = await redis.mget(ids.map((id) => keys.worker(id)));
     const gone = ids.filter((_, i) => records[i] === null);
@@ -311,16 +320,16 @@ export class FleetOwner {
     const since = (isNew ? undefined : this.#failure?.since) ?? clock.now();
     this.#failure = { kind, since, ...trouble };
     const { hint, message } = trouble;
-    if (!this.#said.has(message))
+    if (!this.#logged.has(message))
       log.warn({ event: 'fleet-away' }, `${message} This machine goes on without workers. ${hint}`);
-    this.#said.add(message);
+    this.#logged.add(message);
   }
 
   #recovered(): void {
     if (this.#failure !== undefined)
       this.#deps.log.info({ event: 'fleet-back' }, 'Redis answers: workers are used again');
     this.#failure = undefined;
-    this.#said.clear();
+    this.#logged.clear();
   }
 }
 

@@ -4,7 +4,7 @@ import { PEER_ERROR_CODES } from '../peer/errors.js';
 import { RESULT } from '../uplink/document-answer.js';
 
 /*
- * What owner and workers write to Redis. Everything that is read from there is checked: another
+ * The records that owner and workers write to Redis. Each one is checked when it is read: another
  * version of this program, or a stranger, may have written it.
  */
 
@@ -66,6 +66,10 @@ const count = z.number().int().nonnegative();
 const short = z.string().max(1_000);
 /** The most names in a list. */
 const MOST_NAMES = 10_000;
+/** The most jobs or batches of one worker at a time; that of `fleet.concurrency`. */
+const MAX_SLOTS = 64;
+/** The most workers that are looked at. */
+export const MAX_WORKERS = 1_000;
 const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
 
 /** The owner says that it lives. */
@@ -80,7 +84,7 @@ export const OWNER = z.object({
   build: short,
   /** The folders in which the owner sees files. A worker that does not takes no jobs. */
   folders: z.array(short).max(MOST_NAMES),
-  /** What the programs on its machine read; see `abilitiesOf`. Workers have the same. */
+  /** The abilities of its programs; see `abilitiesOf`. Workers have the same. */
   abilities: z.array(short).max(MOST_NAMES),
 });
 export type Owner = z.output<typeof OWNER>;
@@ -106,7 +110,7 @@ export const WORKER = z.object({
     ])
     .optional(),
   /** The most jobs at a time. */
-  slots: count,
+  slots: count.max(MAX_SLOTS),
   /** Jobs under way. */
   active: count,
   /** Documents that were read or pushed since its start. */
@@ -114,7 +118,7 @@ export const WORKER = z.object({
   /** Jobs that failed since its start. */
   failed: count,
   /** The most batches that it reads and pushes at a time. */
-  pushSlots: count.default(0),
+  pushSlots: count.max(MAX_SLOTS).default(0),
   /** The ids of the orders that it has and has not answered. */
   orders: z.array(short).max(1_000).default([]),
   /** By the clock of Redis, in ms since the epoch. */
@@ -126,7 +130,8 @@ const VERSION_OF_FILE = z.object({
   size: count,
   mtimeMs: z.number(),
   ctimeMs: z.number(),
-  ino: count,
+  // May be above 2^53, in network file systems for example.
+  ino: z.number().nonnegative(),
   sha256,
   encoding: z.enum(ENCODINGS),
 });
@@ -279,7 +284,7 @@ export const MAX_TEXT_BYTES = 2 ** 20;
 export const TEXT_KEPT_MS = 10 * 60_000;
 /** Interval at which owner and workers say that they live, in ms. */
 export const BEAT_MS = 5_000;
-/** How long an owner or a worker counts as living without a word, in ms. */
+/** How long an owner or a worker counts as living without a beat, in ms. */
 export const LEASE_MS = 20_000;
 /**
  * BullMQ's lock of a job: a worker that does not renew it for this long has lost the job. Another

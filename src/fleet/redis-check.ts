@@ -1,23 +1,21 @@
 import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import type { Logger } from '../lib/logger.js';
-import { Keys, OWNER, type Owner, WORKER, type WorkerReport } from './protocol.js';
+import { Keys, MAX_WORKERS, OWNER, type Owner, WORKER, type WorkerReport } from './protocol.js';
 import { type FleetConfig, RedisConnections } from './redis.js';
 import { redisError } from './redis-errors.js';
 
 /** How long a key that was written to try whether that works may stay, in ms. */
 const TRIED_KEY_MS = 10_000;
-/** The most workers that are looked at. */
-const MAX_WORKERS = 1_000;
 
-/** What a look at Redis found. */
+/** The findings of a look at Redis. */
 export interface RedisFindings {
   /** `Redis` or `Valkey`. */
   readonly program: string;
   readonly version: string;
   /** Whether the version is known to be too old. */
   readonly isOld: boolean;
-  /** What it does when its memory is full: `noeviction` must be. */
+  /** Must be `noeviction`: it refuses to write then, when its memory is full. */
   readonly maxmemoryPolicy: string | undefined;
   /** The owner that lives. */
   readonly owner: Owner | undefined;
@@ -56,7 +54,7 @@ async function look(redis: Redis, keys: Keys): Promise<RedisFindings> {
   const key = keys.tried(randomUUID());
   await redis.eval("return redis.call('SET', KEYS[1], '', 'PX', ARGV[1])", 1, key, TRIED_KEY_MS);
   await redis.del(key);
-  const ids = (await redis.smembers(keys.workers)).slice(0, MAX_WORKERS);
+  const ids = await redis.srandmember(keys.workers, MAX_WORKERS);
   const records = ids.length === 0 ? [] : await redis.mget(ids.map((id) => keys.worker(id)));
   const isValkey = info.get('server_name') === 'valkey';
   const version = (isValkey ? info.get('valkey_version') : info.get('redis_version')) ?? '';

@@ -2,7 +2,7 @@ import { type ErrorTable, messageOf, systemCode, tableError } from '../lib/error
 
 /** The reasons why a Redis is of no use, with the remedy. */
 const ERRORS = {
-  REDIS_NOBODY: {
+  REDIS_NOT_RUNNING: {
     message: 'No Redis listens at {redis}.',
     hint: 'Start it, or correct `fleet.redis`.',
   },
@@ -72,7 +72,7 @@ type RedisErrorCode = keyof typeof ERRORS;
 /** An error of Redis that a person may read. */
 export class RedisError extends tableError(ERRORS) {}
 
-/** What Redis answers, by the beginning of the answer. */
+/** The reasons by the beginning of the answer of Redis. */
 const ANSWERS: readonly (readonly [begin: RegExp, code: RedisErrorCode])[] = [
   [/^NOAUTH/, 'REDIS_PASSWORD_MISSING'],
   [/^WRONGPASS|^ERR (invalid password|AUTH|Client sent AUTH)/, 'REDIS_PASSWORD_WRONG'],
@@ -84,13 +84,13 @@ const ANSWERS: readonly (readonly [begin: RegExp, code: RedisErrorCode])[] = [
   [/^MISCONF/, 'REDIS_DISK'],
 ];
 /** The most characters of an error that a person reads. */
-const MOST_SAID = 200;
+const MAX_WHY_LENGTH = 200;
 /** Why there is no connection, by the code of the system. */
 const CONNECTIONS: Readonly<Record<string, RedisErrorCode>> = {
   ENOTFOUND: 'REDIS_NO_HOST',
   EAI_AGAIN: 'REDIS_NO_HOST',
-  ECONNREFUSED: 'REDIS_NOBODY',
-  ENOENT: 'REDIS_NOBODY',
+  ECONNREFUSED: 'REDIS_NOT_RUNNING',
+  ENOENT: 'REDIS_NOT_RUNNING',
   EACCES: 'REDIS_SOCKET',
   ETIMEDOUT: 'REDIS_SILENT',
   EHOSTUNREACH: 'REDIS_SILENT',
@@ -98,7 +98,7 @@ const CONNECTIONS: Readonly<Record<string, RedisErrorCode>> = {
   ECONNRESET: 'REDIS_LOST',
   EPIPE: 'REDIS_LOST',
 };
-/** What a command says that had no connection, or no answer. */
+/** The message of a command that had no connection, or no answer. */
 const SILENT = /timed out|Connection is closed|isn't writeable/;
 /** Codes of certificates that are not trusted, and of a TLS that does not come about. */
 const TLS_CODE = /CERT|SIGNATURE|ISSUER|^ERR_TLS|^ERR_SSL/;
@@ -110,8 +110,8 @@ const TLS_CODE = /CERT|SIGNATURE|ISSUER|^ERR_TLS|^ERR_SSL/;
  * @param error what the connection failed with; undefined if it ended without a reason
  */
 export function redisError(redis: string, error: unknown): RedisError {
-  const said = error === undefined ? 'the connection ends' : messageOf(error);
-  const why = (said.split('\n')[0] ?? '').slice(0, MOST_SAID);
+  const message = error === undefined ? 'the connection ends' : messageOf(error);
+  const why = (message.split('\n')[0] ?? '').slice(0, MAX_WHY_LENGTH);
   return new RedisError(codeOf(redis, error), { redis, why }, { cause: error });
 }
 

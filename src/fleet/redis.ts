@@ -75,13 +75,14 @@ export class RedisConnections {
   }
 
   /**
-   * Waits for an attempt to connect that is under way. `connectTimeout` limits it.
+   * Waits for an attempt to connect that is under way. `connectTimeout` limits it. One that the
+   * other side ends without an error only closes.
    */
   async ready(): Promise<void> {
     const redis = this.forCommands();
     if (redis.status !== 'connecting' && redis.status !== 'connect') return;
     await new Promise<void>((resolve) => {
-      const events = ['ready', 'error', 'end'];
+      const events = ['ready', 'error', 'close', 'end'];
       const settle = () => {
         for (const event of events) redis.off(event, settle);
         resolve();

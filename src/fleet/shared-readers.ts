@@ -9,7 +9,13 @@ import type { ItemKey } from '../state/entries.js';
 import { resultOf } from '../uplink/document-answer.js';
 import type { DocumentOrder, Extracted, Packers } from '../uplink/documents.js';
 import type { FleetOwner } from './owner.js';
-import { EXTRACT_RESULT, type ExtractJob, type ExtractResult, PROGRESS } from './protocol.js';
+import {
+  EXTRACT_RESULT,
+  type ExtractJob,
+  type ExtractResult,
+  MAX_TEXT_BYTES,
+  PROGRESS,
+} from './protocol.js';
 
 const unzip = promisify(gunzip);
 /** The most bytes of a text that was uncompressed. */
@@ -171,10 +177,13 @@ export class SharedReaders {
     return LOST;
   }
 
-  /** @throws Error if the text is not there any more, or damaged */
-  async #textAt(key: string): Promise<Buffer> {
+  /** @throws Error if the text is not there any more, damaged, or larger than those of workers */
+  async #textAt(name: string): Promise<Buffer> {
     const { keys, redis } = this.#deps.owner;
-    const packed = await redis.getdelBuffer(keys.text(key));
+    const key = keys.text(name);
+    const size = await redis.strlen(key);
+    if (size > MAX_TEXT_BYTES) throw new Error(`its text has ${size} bytes, compressed`);
+    const packed = await redis.getdelBuffer(key);
     if (packed === null) throw new Error('its text is not in Redis any more');
     return await unzip(packed, { maxOutputLength: MAX_PAGE_BYTES });
   }

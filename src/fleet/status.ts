@@ -21,7 +21,7 @@ export interface WorkerStatus extends Omit<WorkerReport, 'orders' | 'pushSlots' 
   readonly seenAt: number;
 }
 
-/** A worker that is gone without a word. */
+/** A worker that ended without reporting that it stops. */
 export type LostWorker = Pick<WorkerStatus, 'id' | 'host' | 'seenAt'>;
 
 /** The fleet as people see it. Times are by the clock of the owner, in ms since the epoch. */

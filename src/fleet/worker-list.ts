@@ -5,23 +5,23 @@ import type { FleetStatus, LostWorker, WorkerStatus } from './status.js';
 const SPEED_MS = 60_000;
 /** How long a worker may be silent until it counts as lost, in ms. Redis may have restarted. */
 const SILENT_MS = 30_000;
-/** How long a lost worker is told, in ms. */
-const TOLD_MS = 10 * 60_000;
+/** How long a lost worker is shown, in ms. */
+const LOST_SHOWN_MS = 10 * 60_000;
 
 interface Known {
   readonly report: WorkerReport;
-  /** When it said something new, by the clock of the owner. */
+  /** When its last report came, by the clock of the owner. */
   readonly seenAt: number;
   /** Documents that were done, at times of the last minute. */
   readonly counts: readonly { readonly at: number; readonly done: number }[];
 }
 
 /**
- * Knows the workers as the owner sees them: who is there, how fast each one is, and who is gone
- * without a word.
+ * Knows the workers as the owner sees them: which are there, how fast each one is, and which are
+ * lost.
  *
- * A worker is *lost* when it was not heard of for 30 s. It is told for 10 minutes, or until another
- * worker starts on that machine. One that said that it stops is forgotten at once.
+ * A worker is *lost* when it has not reported for 30 s. It is shown for 10 minutes, or until
+ * another worker starts on that machine. One that reported that it stops is forgotten at once.
  */
 export class WorkerList {
   #known: ReadonlyMap<string, Known> = new Map();
@@ -29,7 +29,7 @@ export class WorkerList {
   #noneSince: number | undefined;
 
   /**
-   * Takes what the workers say of themselves.
+   * Takes the reports of the workers that are there.
    *
    * @param now by the clock of the owner, in ms since the epoch
    */
@@ -39,12 +39,14 @@ export class WorkerList {
     for (const report of reports) {
       const before = this.#known.get(report.id);
       if (before === undefined) started.add(report.host);
-      known.set(report.id, heard(report, before, now));
+      known.set(report.id, updated(report, before, now));
     }
     for (const [id, one] of this.#known) {
       const { report, seenAt } = one;
       const isForgotten =
-        report.idle?.reason === 'stopping' || now - seenAt > TOLD_MS || started.has(report.host);
+        report.idle?.reason === 'stopping' ||
+        now - seenAt > LOST_SHOWN_MS ||
+        started.has(report.host);
       if (!known.has(id) && !isForgotten) known.set(id, one);
     }
     this.#known = known;
@@ -74,7 +76,7 @@ export class WorkerList {
   }
 }
 
-function heard(report: WorkerReport, before: Known | undefined, now: number): Known {
+function updated(report: WorkerReport, before: Known | undefined, now: number): Known {
   if (before?.report.seenAt === report.seenAt) return before;
   const recent = (before?.counts ?? []).filter(({ at }) => at >= now - SPEED_MS);
   return { report, seenAt: now, counts: [...recent, { at: now, done: report.done }] };

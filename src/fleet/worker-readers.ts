@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, opendir, rm, stat } from 'node:fs/promises';
+import { lstat, mkdir, mkdtemp, opendir, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Clock, Timer } from '../lib/clock.js';
@@ -116,15 +116,19 @@ async function removeLeftovers(clock: Clock): Promise<void> {
   }
 }
 
-/** Whether the worker of a directory may live. One of another user does, for all we know. */
+/**
+ * Whether the worker of a directory may live. One of another user does, for all we know: everybody
+ * may write to the directory for temporary files, and nothing that others wrote is opened.
+ */
 async function mayLive(directory: string, clock: Clock): Promise<boolean> {
+  const found = await lstat(directory).catch(() => undefined);
+  const isOwn = found?.isDirectory() && found.uid === process.getuid?.();
+  if (found === undefined || !isOwn || (found.mode & 0o777) !== 0o700) return true;
   const lock = join(directory, LOCK);
   try {
-    await stat(lock);
+    if (!(await lstat(lock)).isFile()) return true;
     return (await readLock(lock)) !== undefined;
   } catch (error) {
-    if (systemCode(error) !== 'ENOENT') return true;
-    const found = await stat(directory).catch(() => undefined);
-    return found === undefined || clock.wall() - found.mtimeMs < STARTING_MS;
+    return systemCode(error) !== 'ENOENT' || clock.wall() - found.mtimeMs < STARTING_MS;
   }
 }

@@ -9,7 +9,7 @@ import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { VERSION } from '../lib/process.js';
 import type { Packers } from '../uplink/documents.js';
-import { abilitiesOf, differenceOf, FolderSight } from './abilities.js';
+import { abilitiesOf, differenceOf, FolderCheck } from './abilities.js';
 import { buildName } from './build-name.js';
 import { ExtractionWork } from './extraction-work.js';
 import {
@@ -88,7 +88,7 @@ export class FleetWorker {
   readonly #extraction: ExtractionWork;
   /** Undefined if pushes are not shared. */
   readonly #pushes: PushWork | undefined;
-  readonly #sight: FolderSight;
+  readonly #folderCheck: FolderCheck;
   /** The jobs of the worker. The documents that it reads are in `#active`. */
   readonly #counts = { active: 0, done: 0, failed: 0 };
   /** The ids of the documents that it reads. */
@@ -98,8 +98,8 @@ export class FleetWorker {
   #mode: 'idle' | 'working' | 'stopping' = 'idle';
   /** Why it is idle; undefined until the first look. */
   #idle: Idle | undefined;
-  /** What was logged since Redis could not be used. */
-  readonly #said = new Set<string>();
+  /** The messages that were logged since Redis could not be used. */
+  readonly #logged = new Set<string>();
   #timer: Timer | undefined;
 
   private constructor(connections: RedisConnections, deps: FleetWorkerDeps) {
@@ -108,7 +108,7 @@ export class FleetWorker {
     this.#connections = connections;
     this.#keys = new Keys(prefix);
     this.#commands = connections.forCommands();
-    this.#sight = new FolderSight(deps.clock);
+    this.#folderCheck = new FolderCheck(deps.clock);
     this.#extraction = new ExtractionWork({
       ...deps,
       extractDocument: deps.readers.extractDocument,
@@ -222,12 +222,12 @@ export class FleetWorker {
       const reportedAt = clock.now();
       await this.#report();
       await this.#pushes?.beat(reportedAt, this.#mode !== 'working');
-      if (this.#said.size > 0) log.info({ event: 'redis-back' }, 'Redis answers again');
-      this.#said.clear();
+      if (this.#logged.size > 0) log.info({ event: 'redis-back' }, 'Redis answers again');
+      this.#logged.clear();
     } catch (error) {
       const { hint, message } = this.#connections.explain(error);
-      if (!this.#said.has(message)) log.warn({ event: 'redis-away' }, `${message} ${hint}`);
-      this.#said.add(message);
+      if (!this.#logged.has(message)) log.warn({ event: 'redis-away' }, `${message} ${hint}`);
+      this.#logged.add(message);
     }
     if (this.#mode !== 'stopping') this.#timer = clock.after(BEAT_MS, () => void this.#beat());
   }
@@ -251,12 +251,14 @@ export class FleetWorker {
     if (owner === undefined) return undefined;
     if (owner.build !== buildName()) return { reason: 'build' };
     const { config, programs } = this.#deps;
-    const difference = () => differenceOf(abilitiesOf(programs.current), owner.abilities);
+    const readsDocuments = config.fleet.share.includes('extract');
+    const difference = () =>
+      readsDocuments ? differenceOf(abilitiesOf(programs.current), owner.abilities) : [];
     // They may have been installed since the last look.
     if (difference().length > 0) await programs.refresh();
     const abilities = difference();
     if (abilities.length > 0) return { reason: 'programs', abilities };
-    const visible = new Set(await this.#sight.visible(config.folders));
+    const visible = new Set(await this.#folderCheck.visible(config.folders));
     const folders = owner.folders.filter((name) => !visible.has(name));
     return folders.length > 0 ? { reason: 'folders', folders } : undefined;
   }

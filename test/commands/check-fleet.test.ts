@@ -135,6 +135,9 @@ describe.skipIf(!hasRedis)('check of a Redis', () => {
       expect.stringMatching(/^FAILED folders: the owner sees files in inbox, and this machine/),
       expect.stringMatching(/^FAILED programs: other .* \(owner: \.dwg by dwg2text\) \| Install/),
     ]);
+    // One that reads no documents needs no programs.
+    const onlyPushes = await checked({ redis, share: ['push'] }, { ...WORKER, folders });
+    expect(onlyPushes.filter((line) => line.includes('programs'))).toEqual([]);
     await client.set(
       new Keys(config.prefix).owner,
       JSON.stringify({ ...owner, folders: ['docs'], abilities: abilities.slice(0, -1) }),

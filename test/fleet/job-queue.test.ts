@@ -119,6 +119,35 @@ describe.skipIf(!hasRedis)('the queue of the owner', () => {
     expect(ended).toEqual([{ kind: 'done', value: 1 }]);
   });
 
+  it('goes on with the events after one that is damaged', async () => {
+    const { fleet, queue, redis } = await open();
+    const damaged = ['event', 'progress', 'jobId', 'x', 'data', '{'];
+    await redis.xadd(`${fleet.prefix}:extract:events`, '*', ...damaged);
+    work(fleet.prefix, async () => 7);
+    const ended: JobEnd[] = [];
+    await until(async () => {
+      void queue.run({}).then((end) => ended.push(end));
+      await systemClock.sleep(100);
+      return ended.length > 0;
+    }, 'a job has ended without a check');
+    expect(ended[0]).toEqual({ kind: 'done', value: 7 });
+  });
+
+  it('loses a job whose record is damaged, and checks the others', async () => {
+    const { fleet, queue, redis } = await open();
+    const ends: string[] = [];
+    void queue.run({}).then(({ kind }) => ends.push(`first ${kind}`));
+    void queue.run({}).then(({ kind }) => ends.push(`second ${kind}`));
+    await until(async () => (await queue.backlog(0)).waiting === 2, 'the jobs wait');
+    await redis.set(`${fleet.prefix}:extract:epoch-1`, 'no hash');
+    await until(async () => {
+      await queue.check();
+      return ends.length > 0;
+    }, 'a job has ended');
+    expect(ends).toEqual(['first lost']);
+    expect(queue.size).toBe(1);
+  });
+
   it('loses all jobs at once, and takes back those that no worker has', async () => {
     const { queue } = await open();
     const ends = Promise.all([queue.run({}), queue.run({})]);

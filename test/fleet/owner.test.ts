@@ -30,6 +30,7 @@ describe.skipIf(!hasRedis)('the owner of a fleet', () => {
       onChange: () => changes.push(owner.slots),
     });
     afterwards('test', () => owner.close());
+    owner.start();
     /** Lets beats happen until something is so. */
     const beats = async (condition: () => boolean | Promise<boolean>, what: string) => {
       await until(async () => {
@@ -63,6 +64,22 @@ describe.skipIf(!hasRedis)('the owner of a fleet', () => {
     expect(await redis.smembers(new Keys(fleet.prefix).workers)).toHaveLength(3);
     expect(await owned(redis, fleet)).toMatchObject({ epoch: owner.epoch });
     expect(logged).toEqual([]);
+  });
+
+  it('looks at a bounded number of workers, and forgets those that are none', async () => {
+    const fleet = fleetAt(server.url);
+    const redis = redisAt(server);
+    const { workers } = new Keys(fleet.prefix);
+    await redis.sadd(workers, ...Array.from({ length: 2_500 }, (_, i) => `none-${i}`));
+    const { owner } = await open(fleet);
+    await owner.refresh();
+    const left = await redis.scard(workers);
+    expect(left).toBeGreaterThan(0);
+    expect(left % 500).toBe(0);
+    await announceWorker(redis, fleet);
+    for (let i = 0; i < 4; i += 1) await owner.refresh();
+    expect(owner.slots).toBe(3);
+    expect(await redis.scard(workers)).toBe(1);
   });
 
   it('gives up the lease when it stops, and only its own', async () => {
@@ -136,6 +153,24 @@ describe.skipIf(!hasRedis)('the owner of a fleet', () => {
     await announceWorker(redisAt(own), fleet);
     await beats(() => owner.slots === 3, 'workers are used again');
     expect(logged.at(-1)).toBe('info: Redis answers: workers are used again');
+  });
+
+  it('loses its jobs within 30 s while a part of each beat fails', async () => {
+    const fleet = fleetAt(server.url);
+    const redis = redisAt(server);
+    await announceWorker(redis, fleet);
+    const { beat, beats, clock, owner } = await open(fleet);
+    await beat();
+    let isLost = false;
+    void owner.extract.run({}).then(({ kind }) => {
+      isLost = kind === 'lost';
+    });
+    await until(async () => (await owner.extract.backlog(0)).waiting === 1, 'the job waits');
+    await redis.set(new Keys(fleet.prefix).workers, 'no set');
+    const brokenAt = clock.now();
+    await beats(() => isLost || clock.now() - brokenAt > 60_000, 'the job is lost');
+    expect(isLost).toBe(true);
+    expect(clock.now() - brokenAt).toBeLessThanOrEqual(30_000);
   });
 
   it('removes the jobs of its last life, and takes over at once', async () => {

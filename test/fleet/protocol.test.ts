@@ -51,9 +51,28 @@ describe('what owner and workers write to Redis', () => {
     );
   });
 
+  it('names files by the large inodes of network file systems, too', () => {
+    const version = { ...JOB.version, ino: 9_007_199_254_740_994 };
+    expect(EXTRACT_JOB.safeParse({ ...JOB, version }).success).toBe(true);
+  });
+
   it('is bounded', () => {
     const worker = { id: 'a', host: 'h'.repeat(2_000), pid: 1 };
     expect(readRecord(WORKER, JSON.stringify(worker))).toBeUndefined();
+    const report = {
+      host: 'h',
+      version: '1',
+      build: 'b',
+      active: 0,
+      done: 0,
+      failed: 0,
+      seenAt: 0,
+    };
+    const withSlots = (slots: number, pushSlots: number) =>
+      readRecord(WORKER, JSON.stringify({ id: 'a', pid: 1, ...report, slots, pushSlots }));
+    expect(withSlots(64, 64)).toBeDefined();
+    expect(withSlots(65, 0)).toBeUndefined();
+    expect(withSlots(1, 65)).toBeUndefined();
     const path = 'a/'.repeat(5_000);
     expect(EXTRACT_JOB.safeParse({ ...JOB, path }).success).toBe(false);
   });

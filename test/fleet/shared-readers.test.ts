@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -71,6 +72,7 @@ function setUp({ slots = 1, slotsHere = 1 } = {}) {
       owner.refreshed += 1;
     },
     redis: {
+      strlen: async (key: string) => texts.get(key)?.length ?? 0,
       getdelBuffer: async (key: string) => {
         const text = texts.get(key) ?? null;
         texts.delete(key);
@@ -182,6 +184,7 @@ describe('shared readers', () => {
     ['its text is not in Redis any more', resultAt('gone')],
     ['the result has no text', resultAt()],
     ['its text is damaged', resultAt('damaged')],
+    ['its text is larger than those of workers', resultAt('large')],
     ['the result is of another form', { kind: 'done', value: { kind: 'read', result: 7 } }],
     [
       'the worker lacked a program that is here',
@@ -199,6 +202,7 @@ describe('shared readers', () => {
     it(`read a document here if ${what}`, async () => {
       const { elsewhere, here, read, texts } = setUp();
       texts.set(new Keys('p').text('damaged'), Buffer.from('no gzip'));
+      texts.set(new Keys('p').text('large'), gzipSync(randomBytes(2 ** 20 + 1)));
       texts.set(new Keys('p').text('whole'), gzipSync('of the worker'));
       void read('busy');
       const result = read('a');

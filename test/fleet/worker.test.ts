@@ -40,11 +40,11 @@ describe.skipIf(!hasRedis)('a worker', () => {
   afterAll(() => server.kill());
 
   /** A worker whose readers are the test, with a folder. */
-  const open = async ({ at = server, slots = 2 } = {}) => {
+  const open = async ({ at = server, slots = 2, share = fleetAt('').share } = {}) => {
     const root = temporaryDirectory();
     const folder = join(root, 'inbox');
     mkdirSync(folder);
-    const fleet = fleetAt(at.url);
+    const fleet = { ...fleetAt(at.url), share };
     const redis = redisAt(at);
     const clock = new BeatClock();
     const logged: string[] = [];
@@ -235,6 +235,13 @@ describe.skipIf(!hasRedis)('a worker', () => {
     worker.start();
     await beats(isIdleFor('programs'), 'it is idle');
     programs.installed = installed;
+    await beats(isWorking, 'it works');
+  });
+
+  it('takes jobs of an owner with other programs if it reads no documents', async () => {
+    const { beats, fleet, isWorking, redis, worker } = await open({ share: ['push'] });
+    await announceOwner(redis, fleet, { abilities: ['.doc by catdoc'] });
+    worker.start();
     await beats(isWorking, 'it works');
   });
 

@@ -115,6 +115,7 @@ export async function fleetWorld({ workerRoot }: { readonly workerRoot?: string 
         remove: (urls) => peer.remove(urls),
       }),
   });
+  owner.start();
   const root = workerRoot ?? w.root;
   writeFileSync(join(root, '.there'), '');
   const folder = { name: 'inbox', path: root, followSymlinks: false };

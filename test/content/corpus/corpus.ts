@@ -320,6 +320,11 @@ export function missingFor({ needs }: CorpusType): readonly Need[] {
 
 const installed = new Map<Need, boolean>();
 
+/** Whether a program starts: Debian's `msgconvert` does not without a recommended package. */
+function starts(program: Need): boolean {
+  return program !== 'msgconvert' || spawnSync(program, ['--help']).status !== 2;
+}
+
 /** Whether a program, or a language of tesseract, is installed. */
 export function isInstalled(need: Need): boolean {
   const known = installed.get(need);
@@ -327,7 +332,7 @@ export function isInstalled(need: Need): boolean {
   const language = /^tesseract-ocr-(\w+)$/.exec(need)?.[1];
   const found =
     language === undefined
-      ? spawnSync('sh', ['-c', 'command -v "$1"', 'sh', need]).status === 0
+      ? spawnSync('sh', ['-c', 'command -v "$1"', 'sh', need]).status === 0 && starts(need)
       : new RegExp(`^${language}$`, 'm').test(
           spawnSync('tesseract', ['--list-langs'], { encoding: 'utf8' }).stdout ?? '',
         );
