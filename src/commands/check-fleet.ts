@@ -11,7 +11,7 @@ import { type Finding, find, Wrong } from './finding.js';
 type FleetConfig = NonNullable<Config['fleet']>;
 type RedisFindings = Awaited<ReturnType<typeof import('../fleet/redis-check.js')['checkRedis']>>;
 
-/** What a worker has on this machine. */
+/** The folders and the programs of a worker. */
 export interface WorkerHere {
   readonly folders: Config['folders'];
   readonly programs: Programs;

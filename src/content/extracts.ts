@@ -36,7 +36,7 @@ export interface StoredPage {
 export interface StoredExtract {
   /** Number of words, counted up to 100; undefined if its reader could not count them. */
   readonly words: number | undefined;
-  /** What was missing: with it, more would be found. See `Lack`. */
+  /** The things that were missing: with one of them, more would be found. See `Lack`. */
   readonly lacks?: readonly string[] | undefined;
   /** Its text; undefined if the document itself is sent. */
   readonly page?: StoredPage;

@@ -80,7 +80,7 @@ async function openSender(
     requestsPerSecond: () => pushRate(current.config),
     slots: () => owner.pushSlots,
   });
-  owner.onBeat = (workers, hasPredecessor) => sender.beat(workers, hasPredecessor);
+  owner.onBeat = (workers) => sender.beat(workers);
   owner.afterBeat = () => sender.check();
   shutdown.add('fleet pushes', async () => sender.close());
   return sender;

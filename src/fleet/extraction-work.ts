@@ -117,7 +117,10 @@ const NO_RULES: DocumentOrder['rules'] = {
  * not the file of the order. A file has other inodes on another kind of mount, so that its size and
  * its sha256 decide.
  */
-async function statOf({ file, version }: DocumentOrder): Promise<FileStat | undefined> {
+export async function statOf({
+  file,
+  version,
+}: Pick<DocumentOrder, 'file' | 'version'>): Promise<FileStat | undefined> {
   const found = await stat(file).catch(() => undefined);
   return found?.size === version.size ? fileStat(found) : undefined;
 }

@@ -2,6 +2,7 @@ import { type JobsOptions, Queue, QueueEvents } from 'bullmq';
 import type { Clock, Timer } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
+import { PUSH_QUEUE } from './protocol.js';
 import type { RedisConnections } from './redis.js';
 
 /**
@@ -24,9 +25,10 @@ const JOB_OPTIONS: JobsOptions = {
 const CHECKED_AT_ONCE = 200;
 /**
  * Longest time without a word about a job, in ms. A worker whose disk hangs keeps its jobs for
- * ever.
+ * ever. A batch of small files is read in seconds.
  */
 const MAX_SILENCE_MS = 30 * 60_000;
+const MAX_PUSH_SILENCE_MS = 2 * 60_000;
 
 /**
  * The end of a job.
@@ -55,7 +57,7 @@ interface Outstanding {
   /** Whether Redis has said that it has the job. */
   isAdded: boolean;
   /** When it was added, or a worker said something about it. */
-  heardAt: number;
+  lastReportAt: number;
   readonly end: (end: JobEnd) => void;
   readonly onProgress: (progress: unknown) => void;
 }
@@ -73,6 +75,7 @@ export class JobQueue {
   readonly #queue: Queue;
   readonly #events: QueueEvents;
   readonly #outstanding = new Map<string, Outstanding>();
+  readonly #maxSilenceMs: number;
   #added = 0;
   /** Removes the events that Redis has. */
   readonly #removeEvents: () => Promise<unknown>;
@@ -86,6 +89,7 @@ export class JobQueue {
     connections: RedisConnections,
     private readonly deps: JobQueueDeps,
   ) {
+    this.#maxSilenceMs = name === PUSH_QUEUE ? MAX_PUSH_SILENCE_MS : MAX_SILENCE_MS;
     this.#queue = new Queue(name, {
       prefix,
       connection: connections.forCommands(),
@@ -114,7 +118,7 @@ export class JobQueue {
     this.#events.on('progress', ({ jobId, data }) => {
       const job = this.#outstanding.get(jobId);
       if (job === undefined) return;
-      job.heardAt = deps.clock.now();
+      job.lastReportAt = deps.clock.now();
       job.onProgress(data);
     });
     this.#readEvents();
@@ -131,7 +135,7 @@ export class JobQueue {
     const id = `${this.epoch}-${this.#added}`;
     const { clock, log } = this.deps;
     return await new Promise<JobEnd>((end) => {
-      const job = { isAdded: false, heardAt: clock.now(), end, onProgress };
+      const job = { isAdded: false, lastReportAt: clock.now(), end, onProgress };
       this.#outstanding.set(id, job);
       this.#queue
         .add('job', { ...data, epoch: this.epoch }, { ...JOB_OPTIONS, jobId: id })
@@ -198,7 +202,7 @@ export class JobQueue {
         id,
         job.failedReason === undefined ? { kind: 'done', value: job.returnvalue } : FAILED,
       );
-    else if (this.deps.clock.now() > outstanding.heardAt + MAX_SILENCE_MS) this.#lose(id);
+    else if (this.deps.clock.now() > outstanding.lastReportAt + this.#maxSilenceMs) this.#lose(id);
   }
 
   /** Ends all jobs as lost, and removes those that no worker has taken yet. */

@@ -46,8 +46,7 @@ if not known or type(other) ~= 'table' then other = {} end
 local isOther = record and other.epoch ~= ARGV[3]
 if isOther and (other.instance ~= ARGV[2] or ARGV[5] == '1') then return { 'other', record } end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[4])
-if not record then return { 'taken' } end
-return { isOther and 'inherited' or 'kept' }`;
+return { (record and not isOther) and 'kept' or 'taken' }`;
 
 /** Removes the record of the owner, if it is of this epoch. KEYS: owner. ARGV: the epoch. */
 const RELEASE = `
@@ -101,7 +100,6 @@ export class FleetOwner {
   #answeredAt: number;
   #hasAnswered = false;
   #hasClaimed = false;
-  #hasPredecessor: boolean | undefined;
   #timer: Timer | undefined;
   #beat: Promise<void> = Promise.resolve();
   #refreshing: Promise<void> | undefined;
@@ -161,14 +159,8 @@ export class FleetOwner {
     return this.#workers.filter(takesJobs).reduce((sum, { pushSlots }) => sum + pushSlots, 0);
   }
 
-  /**
-   * Called after each beat in which Redis answered, with the workers that were seen. After the
-   * first claim, `hasPredecessor` says whether another run of this peersync has not given its lease
-   * back.
-   */
-  onBeat:
-    | ((workers: readonly WorkerReport[], hasPredecessor: boolean | undefined) => Promise<void>)
-    | undefined;
+  /** Called after each beat in which Redis answered, with the workers that were seen. */
+  onBeat: ((workers: readonly WorkerReport[]) => Promise<void>) | undefined;
   /** Called after each beat, whether Redis answered or not. */
   afterBeat: (() => void) | undefined;
 
@@ -244,10 +236,7 @@ export class FleetOwner {
         this.#workers = await this.#readWorkers();
         this.#list.update(this.#workers, clock.now());
         this.#backlog = await this.extract.backlog(wallAheadMs(clock));
-        if (this.onBeat !== undefined) {
-          await this.onBeat(this.#workers, this.#hasPredecessor);
-          this.#hasPredecessor = undefined;
-        }
+        await this.onBeat?.(this.#workers);
         await this.extract.check();
         await this.push?.jobs.check();
         mode = this.#workers.some(takesJobs) ? 'sharing' : 'alone';
@@ -291,11 +280,10 @@ export class FleetOwner {
     )) as [string, string?];
     if (other !== undefined) return readRecord(OWNER, other) ?? 'unknown';
     // The jobs in the queue are of an earlier epoch: nobody waits for them.
-    if (result !== 'kept') {
+    if (result === 'taken') {
       await this.extract.drain();
       await this.push?.jobs.drain();
     }
-    if (!this.#hasClaimed) this.#hasPredecessor = result === 'inherited';
     this.#hasClaimed = true;
     return undefined;
   }

@@ -13,7 +13,7 @@ const TOLERANCE_MS = 50;
 /** The clock counts whole milliseconds. */
 const ROUNDING_MS = 2;
 /** The longest wait for a permit, in ms: as long as an order may wait. */
-const LONGEST_WAIT_MS = 15_000;
+export const LONGEST_WAIT_MS = 15_000;
 /** Rates from this one on are unlimited. In requests per second. */
 const UNLIMITED_RATE = 10_000;
 

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { z } from 'zod';
 import { ENCODINGS } from '../lib/file.js';
 import { PEER_ERROR_CODES } from '../peer/errors.js';
@@ -188,9 +189,21 @@ export const READ_JOB = z.object({
   epoch: short,
   /** The dialect for which they are encoded. */
   dialect: short,
+  /** The peer of the owner; see `peerDigest`. A worker that has another one reads nothing. */
+  peer: sha256,
   files: z.array(FILE).min(1).max(MAX_FILES),
 });
 export type ReadJob = z.output<typeof READ_JOB>;
+
+/** Returns what an owner and a worker compare of their peers: `peer.url` without credentials. */
+export function peerDigest(peerUrl: string): string {
+  // The embedded peer has no URL.
+  if (!URL.canParse(peerUrl)) return hash('sha256', peerUrl, 'hex');
+  const url = new URL(peerUrl);
+  url.username = '';
+  url.password = '';
+  return hash('sha256', url.href.replace(/\/+$/, ''), 'hex');
+}
 
 /** The result of a `ReadJob`. */
 export const READ_RESULT = z.discriminatedUnion('kind', [
@@ -218,12 +231,12 @@ export const READ_RESULT = z.discriminatedUnion('kind', [
   /** The worker cannot do this job: the owner does it itself. */
   z.object({
     kind: z.literal('notHere'),
-    why: z.enum(['epoch', 'folder', 'dialect', 'version', 'full', 'stopping']),
+    why: z.enum(['epoch', 'folder', 'dialect', 'peer', 'version', 'full', 'stopping']),
   }),
 ]);
 export type ReadResult = z.output<typeof READ_RESULT>;
 
-/** What a worker is to do with a batch that it has read. */
+/** An order of the owner about a batch that a worker has read. */
 export const ORDER = z.discriminatedUnion('kind', [
   z.object({
     kind: z.literal('push'),
@@ -293,17 +306,17 @@ export const LEASE_MS = 20_000;
 export const LOCK_MS = 15_000;
 export const STALLED_CHECK_MS = 5_000;
 /**
- * How long a worker may push after it was seen in Redis, and an order may be begun after it was
- * given. In ms.
+ * How long a worker may push after Redis has shown it the owner, and an order may be begun after it
+ * was given. In ms.
  */
 export const PUSH_LEASE_MS = 10_000;
 export const FENCE_MS = 18_000;
 /**
  * An order whose worker was not seen with it for this long counts as lost, in ms. Its worker cannot
- * begin it or go on with it any more: the leases of the worker and of the owner, and the fence, are
- * over before.
+ * begin it any more, because the fence is over. It does not go on with one that it began right
+ * before: a lease that it got then is over as well.
  */
-export const ORDER_LOST_MS = LEASE_MS + 2_000;
+export const ORDER_LOST_MS = FENCE_MS + PUSH_LEASE_MS + 2_000;
 /** How long lists of orders and answers are kept without a change, in ms. */
 export const LISTS_KEPT_MS = 10 * 60_000;
 

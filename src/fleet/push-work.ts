@@ -3,17 +3,20 @@ import { join } from 'node:path';
 import { type Job, WaitingError, Worker } from 'bullmq';
 import type { Redis } from 'ioredis';
 import type { Config } from '../config/config.js';
-import type { Clock } from '../lib/clock.js';
+import { documentUrl } from '../config/url.js';
+import type { Clock, Timer } from '../lib/clock.js';
 import { messageOf, systemCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { dialectNamed, isDialect } from '../peer/dialects/dialects.js';
 import { PeerError } from '../peer/errors.js';
 import type { UplinkPeer } from '../uplink/deps.js';
-import type { Packers } from '../uplink/documents.js';
+import type { Packers, PackFile } from '../uplink/documents.js';
 import { PackedHere } from '../uplink/packed-batch.js';
+import { statOf } from './extraction-work.js';
 import { Permits } from './permits.js';
 import {
   type Answer,
+  BEAT_MS,
   type Keys,
   LISTS_KEPT_MS,
   LOCK_MS,
@@ -22,6 +25,7 @@ import {
   OWNER,
   PUSH_LEASE_MS,
   PUSH_QUEUE,
+  peerDigest,
   READ_JOB,
   type ReadResult,
   STALLED_CHECK_MS,
@@ -35,6 +39,8 @@ const MAX_HELD = 4 * PUSH_SLOTS;
 const HELD_MS = 10 * 60_000;
 /** How long a worker takes no batches that the peer did not let in, in ms. */
 const REST_MS = 30_000;
+/** For this long it refuses batches at once: the owner does not know of the rest yet. In ms. */
+const REFUSES_MS = 2 * BEAT_MS + 1_000;
 /** Longest time of one wait for orders, in s. */
 const WAIT_S = 5;
 /** Delay before a command is tried again that Redis did not take, in ms. */
@@ -57,7 +63,7 @@ type PushOrder = Extract<Order, { kind: 'push' }>;
 type Outcome = Answer['outcome'];
 
 export interface PushWorkDeps {
-  readonly config: Pick<Config, 'folders'>;
+  readonly config: Pick<Config, 'folders' | 'peer' | 'push'>;
   readonly clock: Clock;
   readonly log: Logger;
   readonly keys: Keys;
@@ -79,6 +85,8 @@ export interface PushWorkDeps {
 
 /** A batch that was read, and waits for orders. */
 interface Held {
+  /** The URLs of the documents by the configuration of this machine, in the order of the files. */
+  readonly urls: readonly string[];
   readonly packed: PackedHere;
   readonly since: number;
 }
@@ -89,7 +97,8 @@ interface Held {
  * A push leaves only while the worker has a *lease*: Redis has shown within `PUSH_LEASE_MS` that
  * the owner lives, and that it sees this worker. This is asked before each piece of the body. A
  * lease that was over, be it for a moment, ends all orders that were begun before: the owner may
- * have given them up. A worker that was stopped for minutes therefore completes no request of then.
+ * have given them up. A timer ends those that wait for the peer at that moment. A worker that was
+ * stopped for minutes therefore completes no request of then.
  */
 export class PushWork {
   readonly #deps: PushWorkDeps;
@@ -102,10 +111,12 @@ export class PushWork {
   #epoch: string | undefined;
   /** The end of the lease. */
   #leaseUntil = Number.NEGATIVE_INFINITY;
-  /** Counts the leases. */
-  #lease = 0;
+  /** Aborted at the end of the lease. */
+  #lease = new AbortController();
+  #leaseTimer: Timer | undefined;
   #isIdle = true;
   #restsUntil = Number.NEGATIVE_INFINITY;
+  #pausesFrom = Number.NEGATIVE_INFINITY;
   #isStopping = false;
 
   constructor(deps: PushWorkDeps) {
@@ -127,7 +138,7 @@ export class PushWork {
     void this.#takeOrders();
   }
 
-  /** What the worker says of itself in Redis. */
+  /** The part of the worker's record in Redis that is about pushes. */
   get report(): { readonly pushSlots: number; readonly orders: string[] } {
     return { pushSlots: this.#takesJobs ? PUSH_SLOTS : 0, orders: [...this.#orders.keys()] };
   }
@@ -146,8 +157,10 @@ export class PushWork {
     const answers = await redis.multi().pttl(keys.owner).get(keys.owner).exec();
     const [ttl, record] = (answers ?? []).map(([, value]) => value);
     const epoch = typeof record === 'string' ? OWNER.parse(JSON.parse(record)).epoch : undefined;
-    if (clock.now() >= this.#leaseUntil || epoch !== this.#epoch) this.#lease += 1;
+    if (clock.now() >= this.#leaseUntil || epoch !== this.#epoch) this.#endLease();
     this.#leaseUntil = reportedAt + Math.min(PUSH_LEASE_MS, Number(ttl));
+    this.#leaseTimer?.cancel();
+    this.#leaseTimer = clock.after(this.#leaseUntil - clock.now(), () => this.#endLease());
     if (epoch !== this.#epoch) this.#held.clear();
     this.#epoch = epoch;
     for (const [name, { since }] of this.#held)
@@ -156,10 +169,17 @@ export class PushWork {
     this.#apply();
   }
 
+  /** Ends all orders that were begun. */
+  #endLease(): void {
+    this.#lease.abort();
+    this.#lease = new AbortController();
+  }
+
   /** Takes jobs or not. */
   #apply(): void {
     if (this.#isStopping) return;
-    if (!this.#takesJobs) {
+    const refuses = !this.#isIdle && this.#deps.clock.now() < this.#pausesFrom;
+    if (!this.#takesJobs && !refuses) {
       if (this.#worker.isRunning()) void this.#worker.pause(true);
     } else if (!this.#worker.isRunning()) void this.#worker.run().catch(() => {});
     else if (this.#worker.isPaused()) this.#worker.resume();
@@ -172,6 +192,7 @@ export class PushWork {
     const timer = clock.after(graceMs, () => this.#ending.abort());
     await Promise.all(this.#orders.values());
     timer.cancel();
+    this.#leaseTimer?.cancel();
     this.#ending.abort();
     // It waits for Redis, which may be away.
     await Promise.race([this.#worker.close().catch(() => {}), clock.sleep(AGAIN_MS)]);
@@ -198,8 +219,13 @@ export class PushWork {
   /** Reads the files of a batch, and keeps them. */
   async #read(job: Job, token: string | undefined): Promise<ReadResult> {
     const { config, pack, peerOf } = this.#deps;
-    const { dialect, epoch, files } = READ_JOB.parse(job.data);
+    const { dialect, epoch, files, peer } = READ_JOB.parse(job.data);
     if (epoch !== this.#epoch) return notHere('epoch');
+    if (this.#deps.clock.now() < this.#restsUntil) return notHere('full');
+    if (peer !== peerDigest(config.peer.url)) {
+      this.#rest('The owner has another `peer.url`. Set it here as it is there.');
+      return notHere('peer');
+    }
     if (!isDialect(dialect)) return notHere('dialect');
     if (this.#held.size >= MAX_HELD) return notHere('full');
     const roots = new Map<string, { root: string; linksWithin: string | undefined }>();
@@ -212,10 +238,12 @@ export class PushWork {
     }
     const order = {
       rules: dialectNamed(dialect).content,
-      files: files.map(({ folder, path, version }) => {
-        const { root = '', linksWithin } = roots.get(folder) ?? {};
-        return { file: join(root, path), linksWithin, version };
-      }),
+      files: await Promise.all(
+        files.map(({ folder, path, version }) => {
+          const { root = '', linksWithin } = roots.get(folder) ?? {};
+          return seenHere({ file: join(root, path), linksWithin, version });
+        }),
+      ),
     };
     const packed = await PackedHere.read(order, pack, await peerOf(dialect), false);
     const read: Extract<ReadResult, { kind: 'read' }>['files'] = [];
@@ -233,7 +261,11 @@ export class PushWork {
       throw new WaitingError();
     }
     const batch = `${job.id}`;
-    this.#held.set(batch, { packed, since: this.#deps.clock.now() });
+    const urls = files.map(({ folder, path }) => {
+      const base = config.folders.find(({ name }) => name === folder)?.url ?? '';
+      return documentUrl(base, path);
+    });
+    this.#held.set(batch, { packed, urls, since: this.#deps.clock.now() });
     return { kind: 'read', worker: this.#deps.id, batch, files: read };
   }
 
@@ -276,17 +308,22 @@ export class PushWork {
     synchronous,
     targets,
   }: PushOrder): Promise<Outcome> {
-    const { clock, counts } = this.#deps;
-    const packed = this.#held.get(batch)?.packed;
+    const { clock, config, counts } = this.#deps;
+    const { packed, urls = [] } = this.#held.get(batch) ?? {};
     if (packed === undefined || this.#isStopping)
       return { kind: 'notSent', why: 'it has the batch no more' };
-    const lease = this.#lease;
+    if (targets.some(({ n, url }) => url !== urls[n])) {
+      this.#rest('The owner has another `url` for a folder. Set it here as it is there.');
+      return { kind: 'notSent', why: 'its folders have other URLs' };
+    }
+    const rate = Math.min(requestsPerSecond, config.push.requestsPerSecond ?? requestsPerSecond);
+    const lease = this.#lease.signal;
     const admit = async (bytesBefore: number) => {
-      if (bytesBefore === 0) await this.#permits.take(requestsPerSecond, id);
-      if (lease !== this.#lease || clock.now() >= this.#leaseUntil)
+      if (bytesBefore === 0) await this.#permits.take(rate, id);
+      if (lease.aborted || clock.now() >= this.#leaseUntil)
         throw new Error('the owner or Redis was not seen for too long');
     };
-    const { signal } = this.#ending;
+    const signal = AbortSignal.any([this.#ending.signal, lease]);
     try {
       const { peerTime, results } = await packed.push(targets, {
         synchronous,
@@ -307,15 +344,22 @@ export class PushWork {
     }
   }
 
-  #failed(error: unknown): Outcome {
+  /** Has the owner, or other workers, take the batches for a while. */
+  #rest(why: string): void {
     const { clock, log } = this.#deps;
+    this.#restsUntil = clock.now() + REST_MS;
+    this.#pausesFrom = clock.now() + REFUSES_MS;
+    log.warn({ event: 'push-failed' }, `takes no batches for a while: ${why}`);
+  }
+
+  #failed(error: unknown): Outcome {
     if (!(error instanceof PeerError)) return { kind: 'notSent', why: cut(messageOf(error)) };
     const { cause, code, delivered, details, hint, item, message, retryAfterMs, status } = error;
     const url = String(details.url);
-    if (OF_THIS_MACHINE.has(code)) {
-      this.#restsUntil = clock.now() + REST_MS;
-      log.warn({ event: 'push-failed', code }, `takes no batches for a while: ${message}`);
-      this.#apply();
+    if (OF_THIS_MACHINE.has(code) && delivered !== 'maybe') {
+      this.#rest(`${message} ${hint}`);
+      // The owner and other workers may be let in: this says nothing about the peer.
+      return { kind: 'notSent', why: cut(message) };
     }
     return {
       kind: 'failed',
@@ -347,6 +391,18 @@ export class PushWork {
       }
     }
   }
+}
+
+/**
+ * Returns a file with its times and its inode as this machine sees them: they are others on another
+ * kind of mount, so that its size and its sha256 decide.
+ */
+async function seenHere(file: PackFile): Promise<PackFile> {
+  const { version } = file;
+  const stat = await statOf(file);
+  if (stat === undefined) return file;
+  // The owner knows the document by its own time.
+  return { ...file, version: { ...version, ...stat }, lastModified: version.mtimeMs };
 }
 
 function notHere(why: Extract<ReadResult, { kind: 'notHere' }>['why']): ReadResult {

@@ -14,7 +14,7 @@ import type {
 } from '../uplink/packed-batch.js';
 import type { LatePush } from '../uplink/uplink.js';
 import type { JobQueue } from './job-queue.js';
-import { OwnerPermits } from './permits.js';
+import { LONGEST_WAIT_MS, NoPermit, OwnerPermits } from './permits.js';
 import {
   ANSWER,
   type Answer,
@@ -24,6 +24,7 @@ import {
   ORDER_LOST_MS,
   type Order,
   PUSH_LEASE_MS,
+  peerDigest,
   READ_RESULT,
   type ReadJob,
   type WorkerReport,
@@ -35,6 +36,9 @@ const MAX_LOST = 1_000;
 const WAIT_S = 5;
 /** Delay before answers are waited for again, when Redis does not answer, in ms. */
 const AGAIN_MS = 1_000;
+
+/** How long after the first claim a worker may go on with an order of an earlier owner, in ms. */
+export const EARLIER_LEASE_MS = PUSH_LEASE_MS + 2_000;
 
 type PushOrder = Extract<Order, { kind: 'push' }>;
 type Outcome = Answer['outcome'] | { readonly kind: 'lost' };
@@ -61,7 +65,7 @@ export interface SharedSenderDeps {
   readonly jobs: JobQueue;
   readonly clock: Clock;
   readonly log: Logger;
-  /** The URL of the peer, for errors. */
+  /** The URL of the peer. */
   readonly peerUrl: string;
   /** The rate of all pushes of all machines. */
   readonly requestsPerSecond: () => number;
@@ -95,6 +99,8 @@ export class SharedSender implements BatchSharing {
   readonly #permits: OwnerPermits;
   readonly #orders = new Map<string, Outstanding>();
   readonly #lost = new Map<string, Outstanding>();
+  /** The end of the last fence of a lost order: Redis may not have got the command to remove it. */
+  #lostFencedUntil = 0;
   #given = 0;
   /** The number of batches that were given to workers, and not released. */
   #batches = 0;
@@ -102,6 +108,7 @@ export class SharedSender implements BatchSharing {
   #redisAheadMs: number | undefined;
   /** When no order of an earlier owner can be under way any more. */
   #freeFrom: number;
+  #hasBeaten = false;
   #isClosed = false;
 
   constructor(deps: SharedSenderDeps) {
@@ -116,11 +123,16 @@ export class SharedSender implements BatchSharing {
     return this.#permits.isShared ? this.#deps.slots() : 0;
   }
 
+  latestArrival(sentAt: number): number {
+    return Math.max(sentAt + PUSH_LEASE_MS, this.#freeFrom);
+  }
+
   /** Returns the peer as this machine uses it: each push has a permit. */
   limited(peer: UplinkPeer): UplinkPeer {
     const { requestsPerSecond } = this.#deps;
     const admit = async (bytesBefore: number) => {
       if (bytesBefore > 0) return;
+      await this.#earlierEnd();
       await this.#permits.take(requestsPerSecond(), () => this.#fencedUntil);
     };
     return {
@@ -132,13 +144,28 @@ export class SharedSender implements BatchSharing {
     };
   }
 
+  /**
+   * Resolves when no order of an earlier owner can be under way any more.
+   *
+   * @throws NoPermit if that takes too long for one request
+   */
+  async #earlierEnd(): Promise<void> {
+    const { clock } = this.#deps;
+    const end = clock.now() + LONGEST_WAIT_MS;
+    while (clock.now() < this.#freeFrom) {
+      if (clock.now() > end) throw new NoPermit('workers may still push for an earlier run');
+      await clock.sleep(Math.min(1_000, this.#freeFrom - clock.now()));
+    }
+  }
+
   async read({ dialect, files }: SharedBatch): Promise<PackedBatch | undefined> {
-    const { epoch, jobs, log } = this.#deps;
+    const { epoch, jobs, log, peerUrl } = this.#deps;
     if (this.#batches >= this.slots) return undefined;
     this.#batches += 1;
     const job: ReadJob = {
       epoch,
       dialect,
+      peer: peerDigest(peerUrl),
       files: files.map(({ item: { folder, path }, version }) => ({ folder, path, version })),
     };
     try {
@@ -190,10 +217,11 @@ export class SharedSender implements BatchSharing {
   }
 
   /** Called after Redis has answered, with the workers that were seen. */
-  async beat(workers: readonly WorkerReport[], hasPredecessor: boolean | undefined): Promise<void> {
+  async beat(workers: readonly WorkerReport[]): Promise<void> {
     const { clock, redis } = this.#deps;
-    if (hasPredecessor !== undefined)
-      this.#freeFrom = clock.now() + (hasPredecessor ? PUSH_LEASE_MS + 2_000 : 0);
+    // Redis may have forgotten an earlier run of the owner, so that it is not asked for one.
+    if (!this.#hasBeaten) this.#freeFrom = clock.now() + EARLIER_LEASE_MS;
+    this.#hasBeaten = true;
     const askedAt = clock.now();
     const [seconds, micros] = await redis.time();
     const tookMs = clock.now() - askedAt;
@@ -237,7 +265,8 @@ export class SharedSender implements BatchSharing {
 
   /** When workers cannot get a permit any more, if Redis is away from now on. */
   get #fencedUntil(): number {
-    return Math.max(0, ...[...this.#orders.values()].map(({ givenAt }) => givenAt + FENCE_MS));
+    const fences = [...this.#orders.values()].map(({ givenAt }) => givenAt + FENCE_MS);
+    return Math.max(this.#lostFencedUntil, ...fences);
   }
 
   async #push(
@@ -248,6 +277,9 @@ export class SharedSender implements BatchSharing {
     { commit = false, signal, synchronous = false }: PushOptions,
   ): Promise<PushAnswer> {
     const { clock, epoch, peerUrl, requestsPerSecond } = this.#deps;
+    // Pushes of this machine do not take their permits from Redis now.
+    if (!this.#permits.isShared)
+      return answerOf({ kind: 'notSent', why: 'Redis is away' }, targets.length, peerUrl);
     this.#given += 1;
     const id = `${epoch}-${this.#given}`;
     const order: PushOrder = {
@@ -300,6 +332,7 @@ export class SharedSender implements BatchSharing {
     if (!this.#orders.delete(order.id)) return;
     const { keys, redis } = this.#deps;
     this.#lost.set(order.id, order);
+    this.#lostFencedUntil = Math.max(this.#lostFencedUntil, order.givenAt + FENCE_MS);
     const [oldest] = this.#lost.keys();
     if (this.#lost.size > MAX_LOST && oldest !== undefined) this.#lost.delete(oldest);
     redis.del(keys.fence(order.id)).catch(() => {});

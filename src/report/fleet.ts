@@ -25,7 +25,7 @@ export function fleetConditions(
   return [
     ['', noWorkers(fleet)],
     ['workers have another version', otherVersions(fleet)],
-    ['workers do not see a folder', blindWorkers(fleet)],
+    ['workers do not see a folder', workersWithoutFolder(fleet)],
     ['workers have other programs', otherPrograms(fleet)],
     ['workers are gone', lostWorkers(fleet)],
   ];
@@ -66,7 +66,7 @@ function otherVersions({ build, workers }: FleetReport): readonly FleetCondition
     }));
 }
 
-function blindWorkers({ workers }: FleetReport): readonly FleetCondition[] {
+function workersWithoutFolder({ workers }: FleetReport): readonly FleetCondition[] {
   return workers.flatMap(({ host, idle }) => {
     if (idle?.reason !== 'folders' || idle.folders.length === 0) return [];
     return {

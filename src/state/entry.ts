@@ -63,8 +63,8 @@ export interface Sent {
   /** Set if the text of a document was sent. */
   readonly extracted?: ExtractedBy;
   /**
-   * What was missing when the document was read: with it, more would be found. `content` decides
-   * what the texts mean.
+   * The things that were missing when the document was read: with one of them, more would be found.
+   * `content` decides what the texts mean.
    */
   readonly lacks?: readonly string[];
   /**

@@ -311,6 +311,11 @@ export function removalLeft(item: RemovingItem, now: number): RemovingItem {
   return { ...item, requestedAt: now };
 }
 
+/** Called when the removal is to be requested again although it did not fail. */
+export function toBeRequested({ requestedAt: _, ...item }: RemovingItem): RemovingItem {
+  return item;
+}
+
 /**
  * Called when the removal did not show, or was not answered. It is requested again from `notBefore`
  * on.

@@ -83,6 +83,8 @@ export interface PackFile {
   /** See `ReadOrder`. */
   readonly linksWithin?: string | undefined;
   readonly version: Version;
+  /** The last modification, as the peer is told it, in ms. @default that of the version */
+  readonly lastModified?: number;
   /** The text that was extracted from a document, or its number of words. */
   readonly extract?: StoredExtract | undefined;
 }

@@ -45,6 +45,8 @@ export interface SharedBatch {
 export interface BatchSharing {
   /** The number of batches that they can take at the same time. */
   readonly slots: number;
+  /** Returns when a push that left at this time, and was not answered, can still reach the peer. */
+  latestArrival(sentAt: number): number;
   /** Returns undefined if none of them can read the batch now. Never rejects. */
   read(batch: SharedBatch): Promise<PackedBatch | undefined>;
 }
@@ -81,16 +83,17 @@ export class PackedHere implements PackedBatch {
   async push(targets: readonly PushTarget[], options: PushOptions): Promise<PushAnswer> {
     const items = targets.map(({ n, url, collection }) => {
       const content = this.files[n];
-      const version = this.order.files[n]?.version;
-      if (content?.kind !== 'content' || version === undefined)
+      const file = this.order.files[n];
+      if (content?.kind !== 'content' || file === undefined)
         throw new Error(`file ${n} of the batch has no content`);
       const { text: data, type } = content;
+      const { lastModified = file.version.mtimeMs } = file;
       return {
         url,
         collection,
         data,
         ...(type === '' ? {} : { contentType: type }),
-        ...(type === '' && !this.isEmbedded ? {} : { lastModified: version.mtimeMs }),
+        ...(type === '' && !this.isEmbedded ? {} : { lastModified }),
       };
     });
     return await this.peer.push(items, options);

@@ -3,7 +3,7 @@ import { HealthCheck } from '../lib/health.js';
 import { counted } from '../lib/text.js';
 import type { ItemKey } from '../state/entries.js';
 import { type Entry, type Failure, itemName, type RemovingItem } from '../state/entry.js';
-import { removalFailed, removalLeft } from '../state/transitions.js';
+import { removalFailed, removalLeft, toBeRequested } from '../state/transitions.js';
 import type { Backlog } from './backlog.js';
 import { failureOf, pushFailure, WRONG_DIALECT_CODES } from './batch-sender.js';
 import { Background, holdMs, indexingMs, itemKeyText, type UplinkDeps } from './deps.js';
@@ -124,7 +124,10 @@ export class Removals {
       this.#failing.delete(key);
       this.#waiting.delete(key);
       this.#lookUps.delete(key);
-    } else if (!this.#underWay.has(key) && !this.#lookUps.has(key)) {
+      return;
+    }
+    if (entry.requestedAt === undefined) this.#lookUps.delete(key);
+    if (!this.#underWay.has(key) && !this.#lookUps.has(key)) {
       this.#schedule(this.#waiting.get(key) ?? newRemoval(entry), entry);
       this.#work.notify();
     }
@@ -180,7 +183,7 @@ export class Removals {
   }
 
   #requestDueAt(item: RemovingItem): number {
-    const { clock, settings } = this.#deps;
+    const { clock, settings, sharing } = this.#deps;
     const now = clock.now();
     const hold = holdMs(this.#deps);
     const { sent } = item;
@@ -190,10 +193,10 @@ export class Removals {
           ? UNANSWERED_MS
           : 0
         : hold + indexingMs(this.#deps, sent?.size ?? 0);
-    return Math.max(
-      now + delayLeftMs(settings, item, now),
-      Math.min(now, sent?.at ?? Number.NEGATIVE_INFINITY) + pushMs,
-    );
+    const sentAt = Math.min(now, sent?.at ?? Number.NEGATIVE_INFINITY);
+    // A push of another machine goes on when this one has stopped.
+    const arrivedAt = sent?.isUncertain ? (sharing?.latestArrival(sentAt) ?? sentAt) : sentAt;
+    return Math.max(now + delayLeftMs(settings, item, now), arrivedAt + pushMs);
   }
 
   async #step(signal: AbortSignal): Promise<void> {
@@ -325,9 +328,10 @@ export class Removals {
     const item = this.#itemOf(removal);
     if (item !== undefined) {
       const waitMs = failure === undefined ? 0 : backoffMs(settings, item);
-      const { requestedAt: _, ...unasked } = item;
       const after =
-        failure === undefined ? unasked : removalFailed(item, failure, clock.now() + waitMs);
+        failure === undefined
+          ? toBeRequested(item)
+          : removalFailed(item, failure, clock.now() + waitMs);
       if (after.attempts >= MIN_REPORTED_ATTEMPTS) this.#failing.set(itemKeyText(removal), removal);
       state.put(after);
     }

@@ -2,7 +2,7 @@ import { HealthCheck } from '../lib/health.js';
 import type { Dialect } from '../peer/dialects/dialect.js';
 import type { ItemKey } from '../state/entries.js';
 import { type Entry, itemName, type PendingItem } from '../state/entry.js';
-import { lostLater, pushAgainUnseen, removing } from '../state/transitions.js';
+import { lostLater, pushAgainUnseen, removing, toBeRequested } from '../state/transitions.js';
 import { AWAITS_SCAN_DELAY_MS, Backlog } from './backlog.js';
 import { BatchDelivery, BatchReader } from './batch.js';
 import { Blame } from './blame.js';
@@ -217,6 +217,9 @@ export class Uplink {
     for (const { folder, path, sha256, url } of pushes) {
       const entry = state.get(folder, path);
       if (entry?.status === 'removed') state.put(removing(entry, clock.now(), why));
+      // A request or a look-up that is under way may have come before the push.
+      if (entry?.status === 'removing' && entry.requestedAt !== undefined)
+        state.put(toBeRequested(entry));
       if (entry?.status !== 'accepted' && entry?.status !== 'confirmed') continue;
       if (entry.sent.sha256 === sha256 && entry.sent.url === url) continue;
       if (entry.status === 'confirmed') state.put(lostLater(entry, why, clock.now()));

@@ -1,10 +1,11 @@
 import { connect, createServer, type Socket } from 'node:net';
+import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { describe, expect, it } from 'vitest';
 import { afterwards } from '../support/afterwards.js';
 import { Running } from '../support/cli.js';
-import { type ConfigParts, writeConfig } from '../support/config.js';
+import type { ConfigParts } from '../support/config.js';
 import { mostWithin } from '../support/rate.js';
 import { hasRedis, RedisServer } from '../support/redis-server.js';
 import { Site } from '../support/site.js';
@@ -12,6 +13,7 @@ import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 
 const RATE = 20;
+const HOOK = `--import=file://${resolve(import.meta.dirname, '../support/other-port.mjs')}`;
 
 /** A site whose daemon shares pushes, and its workers. */
 async function fleetSite(push: ConfigParts['push'] = {}) {
@@ -31,11 +33,13 @@ async function fleetSite(push: ConfigParts['push'] = {}) {
     );
   };
   /** Starts the daemon and workers, and waits until the daemon knows of these. */
-  const start = async (...configs: string[]) => {
+  const start = async (...ways: (Way | undefined)[]) => {
     site.drop('inbox/seen.txt', 'so that workers see the folder');
     await site.start();
     let probes = 0;
-    const workers = configs.map((config) => new Running(['worker', '--config', config]));
+    const workers = ways.map(
+      (way) => new Running(['worker', '--config', site.config], { env: way?.env ?? {} }),
+    );
     await until(
       async () =>
         (await reports()).filter(({ idle }) => idle === undefined).length === workers.length,
@@ -50,22 +54,13 @@ async function fleetSite(push: ConfigParts['push'] = {}) {
     await site.allConfirmed();
     return workers;
   };
-  /** Writes the configuration of a worker that has another way to the peer. */
-  const configOver = ({ url }: Way) =>
-    writeConfig(temporaryDirectory(), {
-      peer: site.section({ url }),
-      folders: [
-        { name: 'inbox', path: site.path('inbox'), url: site.url('inbox/'), collection: 'inbox' },
-      ],
-      fleet,
-    });
-  return { configOver, reports, site, start };
+  return { reports, site, start };
 }
 
 describe.skipIf(!hasRedis)('workers that push', () => {
   it('send together with the daemon no more than the rate in any second', async () => {
     const { reports, site, start } = await fleetSite({ requestsPerSecond: RATE, maxItems: 2 });
-    await start(site.config, site.config, site.config);
+    await start(undefined, undefined, undefined);
     const before = site.proxy.pushes.length;
     for (let i = 0; i < 300; i += 1) site.drop(`inbox/many/${i}.txt`, `file ${i}`);
     await site.allConfirmed();
@@ -78,9 +73,9 @@ describe.skipIf(!hasRedis)('workers that push', () => {
   });
 
   it('are killed after the peer had their pushes, and nothing is lost or pushed twice', async () => {
-    const { configOver, site, start } = await fleetSite({ maxItems: 5 });
+    const { site, start } = await fleetSite({ maxItems: 5 });
     const way = await Way.to(site.proxy.url);
-    const [worker] = await start(configOver(way));
+    const [worker] = await start(way);
     way.isMute = true;
     for (let i = 0; i < 60; i += 1) site.drop(`inbox/many/${i}.txt`);
     await until(() => way.hasMuted, 'the peer has answered the worker');
@@ -92,9 +87,9 @@ describe.skipIf(!hasRedis)('workers that push', () => {
   });
 
   it('are stopped in the middle of a push, and do not complete it when they go on', async () => {
-    const { configOver, reports, site, start } = await fleetSite({ maxItems: 1 });
+    const { reports, site, start } = await fleetSite({ maxItems: 1 });
     const way = await Way.to(site.proxy.url);
-    const [worker] = await start(configOver(way));
+    const [worker] = await start(way);
     way.stopsAfter = 1_000_000;
     const files = Array.from({ length: 6 }, (_, i) => `inbox/big ${i}.txt`);
     for (const file of files) site.drop(file, `old words of ${file} `.repeat(150_000));
@@ -126,19 +121,22 @@ class Way {
   readonly #stopped = new Set<Socket>();
   #port = 0;
 
+  private constructor(private readonly target: number) {}
+
   static async to(target: string): Promise<Way> {
-    const way = new Way();
+    const way = new Way(Number(new URL(target).port));
     const { hostname, port } = new URL(target);
     const server = createServer((socket) => way.#serve(socket, connect(Number(port), hostname)));
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    await new Promise<void>((resolve) => server.listen(0, hostname, resolve));
     const address = server.address();
     if (address !== null && typeof address === 'object') way.#port = address.port;
     afterwards('test', () => void server.close());
     return way;
   }
 
-  get url(): string {
-    return `http://127.0.0.1:${this.#port}`;
+  /** Environment of a program that goes this way. It has the address of the peer as all others. */
+  get env(): NodeJS.ProcessEnv {
+    return { NODE_OPTIONS: HOOK, OTHER_PORT: `${this.target}:${this.#port}` };
   }
 
   goOn(): void {

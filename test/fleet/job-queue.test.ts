@@ -20,11 +20,11 @@ describe.skipIf(!hasRedis)('the queue of the owner', () => {
   });
   afterAll(() => server.kill());
 
-  const open = async (at = server) => {
+  const open = async (at = server, { name = 'extract', clock = systemClock } = {}) => {
     const fleet = fleetAt(at.url);
     const connections = await connectionsTo(fleet);
-    const deps = { clock: systemClock, log: silentLogger };
-    const queue = new JobQueue('extract', 'epoch', fleet.prefix, connections, deps);
+    const deps = { clock, log: silentLogger };
+    const queue = new JobQueue(name, 'epoch', fleet.prefix, connections, deps);
     afterwards('test', () => queue.close());
     await connections.ready();
     return { fleet, queue, redis: redisAt(at) };
@@ -46,6 +46,30 @@ describe.skipIf(!hasRedis)('the queue of the owner', () => {
     afterwards('test', () => worker.close(true));
     return worker;
   };
+
+  it('gives up a batch of which nothing was said for two minutes, and a document only later', async () => {
+    let passed = 0;
+    const clock = { ...systemClock, now: () => systemClock.now() + passed };
+    const [push, extract] = await Promise.all([
+      open(server, { name: 'push', clock }),
+      open(server, { clock }),
+    ]);
+    const ends: string[] = [];
+    void push.queue.run({}).then(({ kind }) => ends.push(`push ${kind}`));
+    void extract.queue.run({}).then(({ kind }) => ends.push(`extract ${kind}`));
+    await until(async () => (await push.queue.waiting()) > 0, 'the batch waits');
+    await until(async () => (await extract.queue.waiting()) > 0, 'the document waits');
+    passed = 60_000;
+    await push.queue.check();
+    expect(ends).toEqual([]);
+    passed = 125_000;
+    await until(async () => {
+      await push.queue.check();
+      await extract.queue.check();
+      return ends.length > 0;
+    }, 'the batch is given up');
+    expect(ends).toEqual(['push lost']);
+  });
 
   it('ends a job with what a worker returned, and tells its progress', async () => {
     const { fleet, queue } = await open();

@@ -64,6 +64,27 @@ describe.skipIf(!hasRedis)('a batch that a worker pushes', () => {
     expect(own.pushes.flat()).not.toContain(w.url('a.txt'));
   });
 
+  it('goes to the owner if the peer does not let the worker in, and no other push waits', async () => {
+    const { own, there, w } = fleet;
+    const release = await occupyOwner(fleet);
+    let denied = 0;
+    there.onPush = () => {
+      denied += 1;
+      throw new PeerError('PEER_AUTH', {
+        url: 'http://127.0.0.1:1/',
+        what: 'denies access',
+        delivered: 'yes',
+        status: 401,
+      });
+    };
+    w.writeMany(5);
+    await until(() => denied > 0, 'the worker was denied access');
+    release();
+    await w.allConfirmed(6);
+    expect(own.pushes.flat().length).toBe(6);
+    expect(w.queue.status().circuit.state).toBe('closed');
+  });
+
   it('goes to the owner if its worker stops, and nothing is lost', async () => {
     const { own, there, w, worker } = fleet;
     const release = await occupyOwner(fleet);
@@ -86,18 +107,67 @@ describe.skipIf(!hasRedis)('a batch that a worker pushes', () => {
   });
 });
 
-it.skipIf(!hasRedis)('a worker that sees another version of a file pushes nothing', async () => {
-  const workerRoot = temporaryDirectory();
-  mkdirSync(workerRoot, { recursive: true });
-  const fleet = await fleetWorld({ workerRoot });
-  const { peer, refused, there, w } = fleet;
-  for (let i = 0; i < 20; i += 1) writeFileSync(join(workerRoot, `f${i}`), `content ${i}`);
-  writeFileSync(join(workerRoot, 'f3'), 'older');
+it.skipIf(!hasRedis)(
+  'a worker that sees another version of a file does not push its batch',
+  async () => {
+    const workerRoot = temporaryDirectory();
+    mkdirSync(workerRoot, { recursive: true });
+    const fleet = await fleetWorld({ workerRoot });
+    const { peer, refused, there, w } = fleet;
+    for (let i = 0; i < 20; i += 1) writeFileSync(join(workerRoot, `f${i}`), `content ${i}`);
+    writeFileSync(join(workerRoot, 'f3'), 'older');
+    const release = await occupyOwner(fleet);
+    w.writeMany(20);
+    await until(() => refused.count > 0, 'the worker has refused a batch');
+    release();
+    await w.allConfirmed(21);
+    expect(there.pushes.flat()).not.toContain(w.url('f3'));
+    expect(peer.documents.get(w.url('f3'))?.text).toBe('content 3');
+  },
+);
+
+it.skipIf(!hasRedis)(
+  'an owner pushes nothing while a worker may go on for an earlier run, which Redis may have forgotten',
+  async () => {
+    const { own, sender, w } = await fleetWorld({ skipsStart: false });
+    const isOverAt = sender.latestArrival(0);
+    const pushedAt: number[] = [];
+    w.peer.onPush = () => {
+      pushedAt.push(clock.now());
+      return undefined;
+    };
+    w.write('a.txt', 'hello');
+    await w.confirmed('a.txt');
+    expect(own.pushes).toEqual([[w.url('a.txt')]]);
+    expect(pushedAt[0]).toBeGreaterThanOrEqual(isOverAt);
+  },
+);
+
+it.skipIf(!hasRedis)(
+  'a worker on whose mount files have other inodes and times pushes them',
+  async () => {
+    const workerRoot = temporaryDirectory();
+    mkdirSync(workerRoot, { recursive: true });
+    for (let i = 0; i < 20; i += 1) writeFileSync(join(workerRoot, `f${i}`), `content ${i}`);
+    const { there, w, ...fleet } = await fleetWorld({ workerRoot });
+    const release = await occupyOwner({ there, w, ...fleet });
+    w.writeMany(20);
+    await w.allConfirmed(20);
+    release();
+    expect(there.pushes.flat().length).toBe(20);
+  },
+);
+
+it.skipIf(!hasRedis).each([
+  ['another peer', { peerUrl: 'http://127.0.0.1:2/' }],
+  ['another URL for the folder', { workerUrl: 'https://other.example/' }],
+])('a worker with %s pushes nothing', async (_, options) => {
+  const fleet = await fleetWorld(options);
+  const { sender, there, w } = fleet;
   const release = await occupyOwner(fleet);
   w.writeMany(20);
-  await until(() => refused.count > 0, 'the worker has refused a batch');
+  await until(() => sender.slots === 0, 'the worker takes no batches');
   release();
   await w.allConfirmed(21);
   expect(there.pushes).toEqual([]);
-  expect(peer.documents.get(w.url('f3'))?.text).toBe('content 3');
 });

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { NO_PROGRAMS } from '../../src/content/helpers/programs.js';
 import { FleetOwner } from '../../src/fleet/owner.js';
 import { Keys } from '../../src/fleet/protocol.js';
-import { SharedSender } from '../../src/fleet/shared-sender.js';
+import { EARLIER_LEASE_MS, SharedSender } from '../../src/fleet/shared-sender.js';
 import { FleetWorker, type FleetWorkerDeps } from '../../src/fleet/worker.js';
 import { systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
@@ -23,6 +23,7 @@ import { world } from './world.js';
 const clock = systemClock;
 const log = silentLogger;
 const PREFIX = 'p';
+const PEER_URL = 'http://127.0.0.1:1/';
 
 /** The way from one machine to the peer. */
 export class Way {
@@ -55,8 +56,24 @@ export class Way {
   }
 }
 
+interface FleetWorldOptions {
+  /** The folder as the worker has it. @default that of the owner */
+  readonly workerRoot?: string;
+  /** The URL of the folder as the worker has it. @default that of the owner */
+  readonly workerUrl?: string;
+  /** The peer of the worker. @default that of the owner */
+  readonly peerUrl?: string;
+  /** Whether the owner does not wait for orders of an earlier run. @default true */
+  readonly skipsStart?: boolean;
+}
+
 /** An uplink whose batches go to one worker, which reads files below another root if it is told. */
-export async function fleetWorld({ workerRoot }: { readonly workerRoot?: string } = {}) {
+export async function fleetWorld({
+  peerUrl = PEER_URL,
+  skipsStart = true,
+  workerRoot,
+  workerUrl,
+}: FleetWorldOptions = {}) {
   const server = new RedisServer(temporaryDirectory());
   afterwards('test', () => server.kill());
   await server.start();
@@ -70,6 +87,7 @@ export async function fleetWorld({ workerRoot }: { readonly workerRoot?: string 
   });
   afterwards('test', () => owner.close());
   if (owner.push === undefined) throw new Error('pushes are not shared');
+  let skippedMs = 0;
   const late: LatePush[][] = [];
   const peer = new FakePeer();
   const own = new Way(peer);
@@ -79,11 +97,11 @@ export async function fleetWorld({ workerRoot }: { readonly workerRoot?: string 
     redis: owner.redis,
     waiting,
     jobs,
-    clock,
+    clock: { ...clock, now: () => clock.now() + skippedMs },
     log,
     keys: new Keys(PREFIX),
     epoch: owner.epoch,
-    peerUrl: 'http://127.0.0.1:1/',
+    peerUrl: PEER_URL,
     requestsPerSecond: () => 1_000,
     slots: () => owner.pushSlots,
     onLate: (pushes) => {
@@ -91,7 +109,12 @@ export async function fleetWorld({ workerRoot }: { readonly workerRoot?: string 
       void w.uplink.repairLate(pushes);
     },
   });
-  owner.onBeat = (...beat) => sender.beat(...beat);
+  owner.onBeat = async (workers) => {
+    await sender.beat(workers);
+    if (!skipsStart || skippedMs > 0) return;
+    skippedMs = EARLIER_LEASE_MS;
+    await sender.beat(workers);
+  };
   owner.afterBeat = () => sender.check();
   afterwards('test', async () => sender.close());
   const refused = { count: 0 };
@@ -101,6 +124,7 @@ export async function fleetWorld({ workerRoot }: { readonly workerRoot?: string 
       get slots() {
         return sender.slots;
       },
+      latestArrival: (sentAt) => sender.latestArrival(sentAt),
       read: async (batch) => {
         const packed = await sender.read(batch);
         if (packed === undefined) refused.count += 1;
@@ -118,9 +142,14 @@ export async function fleetWorld({ workerRoot }: { readonly workerRoot?: string 
   owner.start();
   const root = workerRoot ?? w.root;
   writeFileSync(join(root, '.there'), '');
-  const folder = { name: 'inbox', path: root, followSymlinks: false };
+  const folder = { name: 'inbox', path: root, url: workerUrl ?? w.url(''), followSymlinks: false };
   const worker = await FleetWorker.open({
-    config: { fleet, folders: [folder] } as unknown as FleetWorkerDeps['config'],
+    config: {
+      fleet,
+      folders: [folder],
+      peer: { url: peerUrl },
+      push: {},
+    } as unknown as FleetWorkerDeps['config'],
     clock,
     log,
     programs: { current: NO_PROGRAMS, refresh: async () => {} },

@@ -267,3 +267,37 @@ it('with a hold, a removal that an earlier run requested is looked up a hold aft
   expect(w.clock.now() - requestedAt).toBeGreaterThanOrEqual(HOLD_MS);
   expect(w.peer.removals).toEqual([]);
 });
+
+it('a removal is not requested while the last push of the document can still arrive from another machine', async () => {
+  const w = await withConfirmed(1, {
+    clock: new FakeClock(),
+    tickMs: 1_000,
+    sharing: {
+      slots: 0,
+      read: async () => undefined,
+      latestArrival: (sentAt) => sentAt + 10_000,
+    },
+  });
+  unlinkSync(join(w.root, 'f0'));
+  w.remove('f0');
+  const item = w.state.get('inbox', 'f0');
+  if (item?.status !== 'gone' || item.sent === undefined) throw new Error('f0 was not pushed');
+  const times: number[] = [];
+  w.peer.onRemove = () => times.push(w.clock.now()) > 0;
+  const at = w.clock.now();
+  w.state.put(removing({ ...item, sent: { ...item.sent, at, isUncertain: true } }, at));
+  await isRemoved(w, 'f0');
+  expect((times[0] ?? 0) - at).toBeGreaterThanOrEqual(12_000);
+});
+
+it('a document is requested to be removed again if an older push arrived late, during the request', async () => {
+  const w = await withConfirmed(1, { clock: new FakeClock() });
+  const answer = deferred<boolean>();
+  w.peer.onRemove = () => (w.peer.removals.length === 1 ? answer.promise : true);
+  removeBoth(w, 'f0');
+  await w.until(() => w.peer.removals.length === 1, 'it is asked for');
+  await w.uplink.repairLate([{ folder: 'inbox', path: 'f0', sha256: 'x', url: w.url('f0') }]);
+  answer.resolve(true);
+  await isRemoved(w, 'f0');
+  expect(w.peer.removals).toHaveLength(2);
+});

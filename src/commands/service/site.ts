@@ -15,7 +15,7 @@ import { sentence } from '../../lib/text.js';
 const MARK =
   '# Written by `peersync service install`, which writes it anew each time; `peersync service uninstall` removes it.\n';
 
-/** What a service runs: the daemon, or a worker that helps the daemon of another machine. */
+/** The program of a service: the daemon, or a worker that helps the daemon of another machine. */
 export type Role = 'daemon' | 'worker';
 /** The name of a worker whose name was not given: its unit reads /etc/peersync/config.json. */
 const WORKER_NAME = 'config';
