@@ -225,9 +225,9 @@ class ScaleBench {
     await daemon.calm(120_000);
     await daemon.probe('rest');
     // Rest begins when V8 has given memory back. It does so 108 s and 215 s after the last full
-    // collection, which the daemon starts 10 to 20 s after its last work. With 1,000,000 files, each
-    // of the two takes a fifth of a second. `--no-memory-reducer` leaves them out, but then the
-    // memory stays: 79 MB instead of 47 MB in a program that uses 44 MB.
+    // collection, which the daemon starts 10 to 20 s after its last work. With 1,000,000 files,
+    // each of the two takes a fifth of a second. `--no-memory-reducer` leaves them out, but then
+    // the memory stays: 79 MB instead of 47 MB in a program that uses 44 MB.
     for (let minute = 0; minute < 4; minute += 1) await scrapedRest();
     const before = await daemon.probe('rest');
     const wakeUpsBefore = daemon.wakeUps();
