@@ -33,32 +33,70 @@ import type { Extracted } from './uplink/documents.js';
 const RESTART_MEMORY = 176 * 2 ** 20;
 /** Interval of the checks, in ms. A reader can allocate about 40 MB in it. */
 const CHECK_MS = 20;
+/**
+ * Their interval while the main thread waits for a program or for the next document, in ms. Checks
+ * cost: at the shorter interval, 2.5 % of a busy core.
+ */
+const WAITING_CHECK_MS = 100;
 /** Shortest time between two reports of a page, in ms. */
 const REPORT_MS = 250;
 
-if (isMainThread) await serve(process.argv[2]);
-else watch(workerData as number);
+/** The words of the memory that the two threads share. The last one never changes. */
+const [IS_WAITING, MAX_CPU_MS, UNUSED] = [0, 1, 2];
+const MAX_INT32 = 2 ** 31 - 1;
 
-/**
- * Ends the process, also while its main thread runs in a loop. The main thread posts how much
- * processor time a document may take, in ms, before it reads one and after each page.
- *
- * @param parent the process id of the daemon
- */
-function watch(parent: number): void {
-  let maxCpuMs = Number.POSITIVE_INFINITY;
-  const check = () => {
+/** What the main thread does, for the watching thread, which has no events while it waits. */
+class WorkState {
+  /** @param words shared memory */
+  constructor(readonly words = new Int32Array(new SharedArrayBuffer(12))) {
+    if (isMainThread) Atomics.store(words, MAX_CPU_MS, MAX_INT32);
+  }
+
+  /** Sets how much more processor time the process may take, in ms. */
+  allow(ms: number): void {
+    Atomics.store(this.words, MAX_CPU_MS, Math.min(MAX_INT32, Math.ceil(cpuMs() + ms)));
+  }
+
+  get isBeyondLimit(): boolean {
+    return cpuMs() > Atomics.load(this.words, MAX_CPU_MS);
+  }
+
+  /** Sets whether the main thread waits. If it goes on, the next check is at once. */
+  setWaiting(isWaiting: boolean): void {
+    Atomics.store(this.words, IS_WAITING, isWaiting ? 1 : 0);
+    if (!isWaiting) Atomics.notify(this.words, IS_WAITING);
+  }
+
+  /** Blocks the watching thread until the next check. */
+  untilNextCheck(): void {
+    const isWaiting = Atomics.load(this.words, IS_WAITING) === 1;
+    if (isWaiting) Atomics.wait(this.words, IS_WAITING, 1, WAITING_CHECK_MS);
+    else Atomics.wait(this.words, UNUSED, 0, CHECK_MS);
+  }
+}
+
+if (isMainThread) await serve(process.argv[2]);
+else {
+  const { parent, words } = workerData as WatcherData;
+  watch(parent, new WorkState(words));
+}
+
+interface WatcherData {
+  /** The process id of the daemon. */
+  readonly parent: number;
+  readonly words: Int32Array<SharedArrayBuffer>;
+}
+
+/** Ends the process at a limit, also while its main thread runs in a loop. Never returns. */
+function watch(parent: number, state: WorkState): never {
+  parentPort?.postMessage('watching');
+  for (;;) {
     if (process.ppid !== parent) endAll();
     if (process.memoryUsage.rss() > MAX_PROCESS_BYTES)
       process.kill(process.pid, LIMIT_SIGNALS.memory);
-    if (cpuMs() > maxCpuMs) process.kill(process.pid, LIMIT_SIGNALS.cpu);
-    systemClock.after(CHECK_MS, check);
-  };
-  check();
-  parentPort?.on('message', (ms: number) => {
-    maxCpuMs = cpuMs() + ms;
-  });
-  parentPort?.postMessage('watching');
+    if (state.isBeyondLimit) process.kill(process.pid, LIMIT_SIGNALS.cpu);
+    state.untilNextCheck();
+  }
 }
 
 /** Ends the process, and the programs that it started, which belong to its group. */
@@ -91,9 +129,9 @@ async function serve(starter: string | undefined): Promise<void> {
   for (const signal of ['SIGHUP', 'SIGINT', 'SIGTERM']) process.on(signal, () => {});
   lowerPriority();
   endFirst();
+  const state = new WorkState();
   const watcher = new Worker(new URL(import.meta.url), {
-    // A thread does not see the arguments of the process.
-    workerData: parent,
+    workerData: { parent, words: state.words } satisfies WatcherData,
     resourceLimits: { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 1 },
   });
   const watching = once(watcher, 'message');
@@ -114,21 +152,23 @@ async function serve(starter: string | undefined): Promise<void> {
     kind: 'refused' as const,
     failure: unreadableDocument(...why),
   });
+  state.setWaiting(true);
   for await (const line of createInterface({ input: process.stdin })) {
+    state.setWaiting(false);
     const { directory, id, mostBytes, mostCpuMs, order, pages } = JSON.parse(
       line,
     ) as DocumentRequest;
     // Each page of a document has the time anew: a manual of thousands of pages is no endless loop.
-    const allow = () => watcher.postMessage(mostCpuMs);
-    allow();
+    state.allow(mostCpuMs);
     let reportedAt = systemClock.now();
     const onPage = (progress: PageProgress) => {
-      allow();
+      state.allow(mostCpuMs);
       if (systemClock.now() < reportedAt + REPORT_MS) return;
       reportedAt = systemClock.now();
       write({ id, progress });
     };
-    const tools = new Tools(order.programs, directory, new PageStore(pages));
+    const onWaiting = (isWaiting: boolean) => state.setWaiting(isWaiting);
+    const tools = new Tools(order.programs, directory, new PageStore(pages), onWaiting);
     let result = await extractDocument(order, onPage, tools).catch(
       (error: unknown): Extracted => ({
         ...refused('DOCUMENT_BROKEN', messageOf(error).slice(0, 300)),
@@ -148,6 +188,7 @@ async function serve(starter: string | undefined): Promise<void> {
     write({ id, result: { ...result, page: undefined, extracted }, isLast }, page?.bytes);
     // The watching thread keeps the process alive until the daemon ends it.
     if (isLast) return;
+    state.setWaiting(true);
   }
   process.exit(0);
 }

@@ -1,8 +1,10 @@
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { zipSync } from 'fflate';
 import { describe, expect, it } from 'vitest';
 import { resolutionOf } from '../../src/content/helpers/ocr.js';
 import { ocrPage, ocrWords } from '../../src/content/helpers/ocr-text.js';
+import { ShortageError } from '../../src/content/helpers/tools.js';
 import { PageStore } from '../../src/content/page-store.js';
 import type { PageProgress } from '../../src/content/readers/document-reader.js';
 import { readDocument } from '../../src/content/readers/registry.js';
@@ -176,6 +178,25 @@ describe('pages', () => {
     expect(read).toMatchObject({ text: 'Word2\n\na page with text', found: { ocrPages: 1 } });
     expect(fake.calls).toHaveLength(1);
   });
+
+  it.each(['', "printf 'P5\\n2 2\\n255\\n\\000\\377'"])(
+    'that are not drawn whole (%s) are recorded, unless the disk is full',
+    async (draw) => {
+      const fake = new FakeOcr();
+      const read = async (lines: string) => {
+        writeFileSync(fake.ocr.pdftoppm ?? '', `#!/bin/sh\n${lines}\n`);
+        return await readDocument(pdf('', 'a page with text'), 'a.pdf', { tools: fake.tools() });
+      };
+      expect(await read(draw)).toMatchObject({
+        text: 'a page with text',
+        found: { unreadPages: '1', leftOut: expect.stringContaining('pdftoppm: it drew nothing') },
+      });
+      // The first private file is the document, and the second one is written in vain.
+      const isFull = read(`ln -s /dev/full scan-2.probe; ${draw}`);
+      await expect(isFull).rejects.toBeInstanceOf(ShortageError);
+      expect(fake.calls).toEqual([]);
+    },
+  );
 
   it('whose words are doubtful may be upside down', async () => {
     const fake = new FakeOcr(`confidence=20

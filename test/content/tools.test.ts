@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { NO_PROGRAMS } from '../../src/content/helpers/programs.js';
-import { type Call, ShortageError, Tools } from '../../src/content/helpers/tools.js';
+import { type Call, ProgramError, ShortageError, Tools } from '../../src/content/helpers/tools.js';
 import { temporaryDirectory } from '../support/temp.js';
 
 const PRLIMIT = '/usr/bin/prlimit';
@@ -127,6 +127,41 @@ it('a program that hangs is killed at its limit, and its process has to end', as
   });
   expect(performance.now() - began).toBeLessThan(60_000);
   expect(made.needsRestart).toBe(true);
+});
+
+it('the output of a program can go to a private file, up to its limit', async () => {
+  const { directory, made } = tools(existsSync(PRLIMIT) ? PRLIMIT : undefined);
+  const write = (bytes: number, name: string) => {
+    const args = ['-c', `${bytes}`, '/dev/zero'];
+    const call = { program: '/usr/bin/head', args, maxOutputBytes: 1_000, timeoutMs: 20_000 };
+    return made.runToFile(call, name);
+  };
+  const path = await write(1_000, 'fits');
+  expect(path.startsWith(directory)).toBe(true);
+  expect(readFileSync(path)).toHaveLength(1_000);
+  await expect(write(1_001, 'too large')).rejects.toBeInstanceOf(ProgramError);
+  // It takes no more room meanwhile, if something can keep it from that.
+  if (existsSync(PRLIMIT)) expect(readFileSync(made.pathOf('too large'))).toHaveLength(1_000);
+});
+
+it('an output file that is too large is refused without `prlimit`, too', async () => {
+  const { made } = tools();
+  const call = { program: '/bin/echo', args: ['words'], maxOutputBytes: 5, timeoutMs: 20_000 };
+  await expect(made.runToFile(call, 'a')).rejects.toMatchObject({
+    message: 'echo writes more than 5 bytes',
+  });
+});
+
+it('it is told when this process waits for a program', async () => {
+  const told: boolean[] = [];
+  const onWaiting = (isWaiting: boolean) => void told.push(isWaiting);
+  const made = new Tools(NO_PROGRAMS, temporaryDirectory(), undefined, onWaiting);
+  onTestFinished(() => made.close());
+  const limits = { maxOutputBytes: 1_000, timeoutMs: 20_000 };
+  await made.run({ program: '/bin/echo', args: [], ...limits });
+  await expect(made.run({ program: '/bin/false', args: [], ...limits })).rejects.toThrow();
+  await expect(made.run({ program: '/bin/none', args: [], ...limits })).rejects.toThrow();
+  expect(told).toEqual([true, false, true, false, true, false]);
 });
 
 it('a program that writes without end is killed', async () => {

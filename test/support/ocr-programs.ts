@@ -48,7 +48,8 @@ export class FakeOcr {
       'pdftoppm',
       `while [ "$1" != -f ]; do shift; done
        case "$2" in ${[0, ...blank].join('|')}) pixels='\\377\\377';; *) pixels='\\000\\377';; esac
-       printf 'P5\\n%s 1\\n255\\n' "$2"; printf "$pixels"`,
+       printf 'P5\\n%s 1\\n255\\n' "$2"
+       for pixel in $(seq "$2"); do printf "$pixels"; done`,
     );
     const tesseract = this.#programs.add(
       'tesseract',
@@ -56,7 +57,9 @@ export class FakeOcr {
        all="$*"
        case "$all" in
          *tessedit_page_number=*) page="\${all##*tessedit_page_number=}"; page="\${page%% *}";;
-         *) read -r kind; [ "$kind" = P5 ] && read -r page height || page=picture; cat > /dev/null;;
+         *)
+           [ "$1" = stdin ] || exec < "$1"
+           read -r kind; [ "$kind" = P5 ] && read -r page height || page=picture; cat > /dev/null;;
        esac
        ${script}
        printf '5\\t1\\t1\\t1\\t1\\t1\\t0\\t0\\t9\\t9\\t90.5\\tWord%s\\n' "$page"`,

@@ -1,4 +1,4 @@
-import { rmSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, readSync, rmSync } from 'node:fs';
 import { systemClock } from '../../lib/clock.js';
 import type { ExtractedBy } from '../../lib/file.js';
 import { counted, numberText } from '../../lib/text.js';
@@ -13,15 +13,17 @@ export interface PageSize {
   readonly height: number;
 }
 
-/** A picture, or a page of a TIFF. */
+/** A picture, or a page of one. */
 export type Picture =
   | { readonly bytes: Uint8Array }
-  /** `page` counts from 0. */
-  | { readonly tiff: string; readonly page: number };
+  /** A private file. `page` of a TIFF counts from 0. */
+  | { readonly file: string; readonly page?: number };
 
 const POINTS_PER_INCH = 72;
 /** Maximum number of pixels of a drawn page. A page of 300 dpi in A4 has 8.7 million. */
 const MAX_PIXELS = 40_000_000;
+/** Maximum size of the file of a drawn page, in bytes. Its sides are rounded up. */
+const MAX_DRAWN_BYTES = 44_000_000;
 /** Maximum number of pixels of a side of a picture. Tesseract refuses larger ones. */
 export const MAX_SIDE = 32_767;
 /** Maximum size of the words of a page with their places, in bytes. */
@@ -33,6 +35,11 @@ const LAYOUT_AND_ROTATION = ['--psm', '1'];
 const CERTAIN = 70;
 /** A page in which no two pixels differ by this many of the 256 shades is blank. */
 const CONTRAST = 32;
+/** Size of the pieces in which that is looked for, in bytes. Few pages need more than three. */
+const PIECE_BYTES = 256 * 1024;
+
+/** The name of the private file of a drawn page. */
+const DRAWN = 'page.pgm';
 
 /** A page without anything on it. */
 const BLANK: OcrPage = { text: '', words: 0, confidence: 0 };
@@ -133,16 +140,35 @@ export class Ocr {
     const { dpi: most, pageTimeoutMs, pdftoppm = '' } = this.program;
     const dpi = resolutionOf(size, most);
     const startedAt = systemClock.now();
-    const drawn = await this.tools.run({
-      program: pdftoppm,
-      // The crop box is the part of a page that people see.
-      args: ['-gray', '-cropbox', '-r', `${dpi}`, '-f', `${number}`, '-l', `${number}`, file],
-      maxOutputBytes: MAX_PIXELS * 1.1,
-      timeoutMs: pageTimeoutMs,
-    });
-    if (isBlank(drawn)) return BLANK;
-    const leftMs = Math.max(1, pageTimeoutMs - (systemClock.now() - startedAt));
-    return await this.#recognise({ bytes: drawn }, leftMs, ['--dpi', `${dpi}`]);
+    try {
+      const call = {
+        program: pdftoppm,
+        // The crop box is the part of a page that people see.
+        args: ['-gray', '-cropbox', '-r', `${dpi}`, '-f', `${number}`, '-l', `${number}`, file],
+        maxOutputBytes: MAX_DRAWN_BYTES,
+        timeoutMs: pageTimeoutMs,
+      };
+      const drawn = await this.tools.runToFile(call, DRAWN);
+      const isBlank = isBlankPage(drawn);
+      if (isBlank === undefined) this.#drewNothing();
+      if (isBlank) return BLANK;
+      const leftMs = Math.max(1, pageTimeoutMs - (systemClock.now() - startedAt));
+      return await this.#recognise({ file: drawn }, leftMs, ['--dpi', `${dpi}`]);
+    } finally {
+      this.remove(this.tools.pathOf(DRAWN));
+    }
+  }
+
+  /**
+   * Called when a drawn page is not whole. pdftoppm takes no notice of a full disk, on which this
+   * process can write nothing, either.
+   *
+   * @throws ShortageError if the disk is full
+   * @throws ProgramError otherwise
+   */
+  #drewNothing(): never {
+    this.file(Buffer.alloc(PIECE_BYTES), '.probe');
+    throw new ProgramError('failed', 'pdftoppm: it drew nothing');
   }
 
   /** @throws ProgramError */
@@ -179,15 +205,16 @@ export class Ocr {
   /** Runs tesseract. @returns the words, as TSV */
   async #run(picture: Picture, timeoutMs: number, options: readonly string[]): Promise<string> {
     const { languages, tesseract } = this.program;
-    const isTiff = 'tiff' in picture;
-    const page = isTiff ? ['-c', `tessedit_page_number=${picture.page}`] : [];
-    const input = isTiff ? picture.tiff : 'stdin';
+    const isFile = 'file' in picture;
+    const page =
+      isFile && picture.page !== undefined ? ['-c', `tessedit_page_number=${picture.page}`] : [];
+    const input = isFile ? picture.file : 'stdin';
     const tsv = await this.tools.run({
       program: tesseract,
       args: [input, 'stdout', '-l', languages, ...options, ...page, 'tsv'],
       // With several threads, a page takes seven times as long.
       env: { OMP_THREAD_LIMIT: '1' },
-      ...(!isTiff && { input: picture.bytes }),
+      ...(!isFile && { input: picture.bytes }),
       maxOutputBytes: MAX_TSV_BYTES,
       timeoutMs,
     });
@@ -212,20 +239,31 @@ export function resolutionOf({ height, width }: PageSize, most: number): number 
 }
 
 /**
- * Whether nothing is on a page.
+ * Returns whether nothing is on a page; undefined if it is not a whole picture in shades of grey.
  *
- * @param pgm a picture in shades of grey
- * @throws ProgramError if it is none
+ * @param path a PGM
  */
-function isBlank(pgm: Buffer): boolean {
-  const header = /^P5\s+\d+\s+\d+\s+255\s/.exec(pgm.toString('latin1', 0, 64))?.[0];
-  if (header === undefined) throw new ProgramError('failed', 'pdftoppm: it drew nothing');
-  let darkest = 255;
-  let lightest = 0;
-  for (const shade of pgm.subarray(header.length)) {
-    if (shade < darkest) darkest = shade;
-    if (shade > lightest) lightest = shade;
-    if (lightest - darkest >= CONTRAST) return false;
+function isBlankPage(path: string): boolean | undefined {
+  const file = openSync(path, 'r');
+  try {
+    const piece = Buffer.alloc(PIECE_BYTES);
+    let length = readSync(file, piece, 0, PIECE_BYTES, null);
+    const header = /^P5\s+(\d+)\s+(\d+)\s+255\s/.exec(piece.toString('latin1', 0, 64));
+    if (header === null) return undefined;
+    const [{ length: begin }, width, height] = header;
+    if (fstatSync(file).size < begin + Number(width) * Number(height)) return undefined;
+    let [darkest, lightest] = [255, 0];
+    for (let at = begin; length > 0; at = 0) {
+      for (; at < length; at += 1) {
+        const shade = piece[at] ?? 0;
+        if (shade < darkest) darkest = shade;
+        if (shade > lightest) lightest = shade;
+      }
+      if (lightest - darkest >= CONTRAST) return false;
+      length = readSync(file, piece, 0, PIECE_BYTES, null);
+    }
+    return true;
+  } finally {
+    closeSync(file);
   }
-  return true;
 }

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, mkdtempSync, openSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { systemClock } from '../../lib/clock.js';
 import { messageOf, systemCode } from '../../lib/errors.js';
@@ -87,11 +87,14 @@ export class Tools {
   /**
    * @param directory an existing directory for private files
    * @param pages the pages that were read by OCR; undefined if none are kept
+   * @param onWaiting called with true when this process begins to wait for a program, and with
+   *   false when it goes on
    */
   constructor(
     readonly programs: Programs,
     private readonly directory: string,
     readonly pages?: PageStore,
+    private readonly onWaiting: (isWaiting: boolean) => void = () => {},
   ) {}
 
   /**
@@ -101,9 +104,14 @@ export class Tools {
    * @throws ShortageError
    */
   file(name: string, bytes: Uint8Array): string {
-    const path = join(this.#privateDirectory(), name);
+    const path = this.pathOf(name);
     orShortage(() => writeFileSync(path, bytes, { mode: 0o600 }));
     return path;
+  }
+
+  /** Returns the absolute path of the private file with a name. It need not be there. */
+  pathOf(name: string): string {
+    return join(this.#privateDirectory(), name);
   }
 
   /** Removes the private files. */
@@ -120,10 +128,40 @@ export class Tools {
    * @throws ShortageError
    */
   async run(call: Call): Promise<Buffer> {
+    return await this.#run(call, 'pipe', MAX_FILE_BYTES);
+  }
+
+  /**
+   * Runs a program whose standard output is for another program. It goes to a new private file:
+   * megabytes that pass through this process would take more processor time than some programs.
+   *
+   * @param name the name of the file
+   * @returns its absolute path
+   * @throws ProgramError
+   * @throws ShortageError
+   */
+  async runToFile(call: Call, name: string): Promise<string> {
+    const path = this.pathOf(name);
+    const output = orShortage(() => openSync(path, 'wx', 0o600));
+    try {
+      await this.#run(call, output, call.maxOutputBytes);
+    } finally {
+      closeSync(output);
+    }
+    // Only `prlimit` stops a program that writes more.
+    if (statSync(path).size > call.maxOutputBytes) throw new ProgramError('output', tooMuch(call));
+    return path;
+  }
+
+  /**
+   * @param stdout a pipe, whose content is returned, or an open file
+   * @param maxFileBytes maximum size of a file that the program writes
+   */
+  async #run(call: Call, stdout: 'pipe' | number, maxFileBytes: number): Promise<Buffer> {
     const { args, env, input, maxOutputBytes, program, timeoutMs } = call;
     const name = basename(program);
     const directory = this.#privateDirectory();
-    const [command, ...words] = [...this.#limits(timeoutMs), program, ...args];
+    const [command, ...words] = [...this.#limits(timeoutMs, maxFileBytes), program, ...args];
     const output: Buffer[] = [];
     let size = 0;
     let errors = '';
@@ -140,7 +178,7 @@ export class Tools {
               TMPDIR: directory,
               ...env,
             },
-            stdio: ['pipe', 'pipe', 'pipe'],
+            stdio: ['pipe', stdout, 'pipe'],
           }),
         );
         const kill = (kind: 'timeout' | 'output', message: string) => {
@@ -152,16 +190,17 @@ export class Tools {
           kill('timeout', `${name} takes longer than ${Math.round(timeoutMs / 1000)} s`),
         );
         // A program may end without reading all of its input.
-        for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe.on('error', () => {});
-        child.stdout.on('data', (bytes: Buffer) => {
+        for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe?.on('error', () => {});
+        child.stdout?.on('data', (bytes: Buffer) => {
           size += bytes.length;
           if (size <= maxOutputBytes) output.push(bytes);
-          else kill('output', `${name} writes more than ${maxOutputBytes} bytes`);
+          else kill('output', tooMuch(call));
         });
-        child.stderr.on('data', (bytes: Buffer) => {
+        child.stderr?.on('data', (bytes: Buffer) => {
           errors = `${errors}${bytes}`.slice(-ERROR_CHARACTERS);
         });
-        child.stdin.end(input);
+        child.stdin?.end(input);
+        this.onWaiting(true);
         child.once('error', (error) => {
           limit.cancel();
           reject(
@@ -174,14 +213,14 @@ export class Tools {
           limit.cancel();
           const left = systemClock.after(OUTPUT_END_MS, () => {
             this.needsRestart = true;
-            child.stdout.destroy();
-            child.stderr.destroy();
+            child.stdout?.destroy();
+            child.stderr?.destroy();
           });
           child.once('close', () => left.cancel());
         });
         child.once('close', (code, signal) => resolve({ code, signal }));
       },
-    );
+    ).finally(() => this.onWaiting(false));
     if (killedFor !== undefined) throw killedFor;
     const { code, signal } = ended;
     if (code === 0) return Buffer.concat(output);
@@ -200,14 +239,18 @@ export class Tools {
   }
 
   /** Returns the command that limits a program. */
-  #limits(timeoutMs: number): readonly string[] {
+  #limits(timeoutMs: number, maxFileBytes: number): readonly string[] {
     const { prlimit } = this.programs;
     if (prlimit === undefined) return [];
     const seconds = Math.ceil(timeoutMs / 1000);
-    const sizes = [`--data=${MAX_PROGRAM_BYTES}`, `--fsize=${MAX_FILE_BYTES}`];
+    const sizes = [`--data=${MAX_PROGRAM_BYTES}`, `--fsize=${maxFileBytes}`];
     // At the first limit a program gets SIGXCPU, and at the second one SIGKILL.
     return [prlimit, ...sizes, `--cpu=${seconds}:${seconds + 5}`, '--core=0', '--'];
   }
+}
+
+function tooMuch({ maxOutputBytes, program }: Call): string {
+  return `${basename(program)} writes more than ${maxOutputBytes} bytes`;
 }
 
 /** Codes of errors of a system that is short of something. */

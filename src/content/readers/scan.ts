@@ -76,7 +76,7 @@ export class Scan {
     return await this.#read(number, async () => {
       if (this.kind === 'picture') return await this.ocr.readPicture({ bytes: await this.bytes() });
       const { file } = await this.copy();
-      return await this.ocr.readPicture({ tiff: file, page: number - 1 });
+      return await this.ocr.readPicture({ file, page: number - 1 });
     });
   }
 
