@@ -105,6 +105,12 @@ const worker = z.object({
     ])
     .optional()
     .describe('Why it takes no jobs.'),
+  noPush: z
+    .enum(['peer', 'urls', 'denied', 'unreachable'])
+    .optional()
+    .describe(
+      'Why it pushes nothing: another `peer.url` or `url` of a folder, or the peer does not let it in or is not reached.',
+    ),
   slots: z.number().describe('The most jobs at a time.'),
   active: z.number(),
   done: z.number(),

@@ -6,13 +6,15 @@ import { systemClock } from '../lib/clock.js';
 import { EXIT, messageOf, PeersyncError } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { quoted } from '../lib/text.js';
+import { noPushText } from '../report/fleet.js';
 import { type Finding, find, Wrong } from './finding.js';
 
 type FleetConfig = NonNullable<Config['fleet']>;
 type RedisFindings = Awaited<ReturnType<typeof import('../fleet/redis-check.js')['checkRedis']>>;
 
-/** The folders and the programs of a worker. */
+/** The folders, the programs and the peer of a worker. */
 export interface WorkerHere {
+  readonly peerUrl: string;
   readonly folders: Config['folders'];
   readonly programs: Programs;
 }
@@ -109,6 +111,12 @@ function workersOf({ workers }: RedisFindings, build: string) {
       `${others.map(({ build: other, host }) => `${quoted(host)} has version ${other}`).join(', ')}; here it is ${build}`,
       'Install the same version there, and start the worker again.',
     );
+  const withoutPeer = workers.filter(({ noPush }) => noPush !== undefined);
+  if (withoutPeer.length > 0)
+    throw new Wrong(
+      `${withoutPeer.map((worker) => `${quoted(worker.host)} ${noPushText(worker)}`).join(', ')}, and pushes nothing`,
+      'Type `peersync check --worker` there: it says more.',
+    );
   const hosts = fewOf([...new Set(workers.map(({ host }) => host))]);
   return `${counted(workers.length, 'worker')} (${hosts})`;
 }
@@ -118,7 +126,7 @@ async function* checkOwner(
   { owner }: RedisFindings,
   build: string,
   { share }: FleetConfig,
-  { folders, programs }: WorkerHere,
+  { folders, peerUrl, programs }: WorkerHere,
 ): AsyncGenerator<Finding> {
   const finding = await find('owner', () => ownerOf({ owner }, build));
   yield finding;
@@ -134,6 +142,16 @@ async function* checkOwner(
       'Mount what is missing, and see the paths in `folders` on this machine.',
     );
   });
+  const { peerDigest } = await import('../fleet/protocol.js');
+  const { peer } = owner;
+  if (share.includes('push') && peer !== undefined)
+    yield await find('peer of the owner', () => {
+      if (peer === peerDigest(peerUrl)) return 'it is the same one';
+      throw new Wrong(
+        'the owner has another `peer.url`',
+        'Set it here as it is there. Until then, this machine pushes nothing.',
+      );
+    });
   if (!share.includes('extract')) return;
   yield await find('programs', () => {
     if (differences.length === 0) return 'the same ones read documents here and there';

@@ -131,8 +131,9 @@ async function checkWorker(
   for await (const finding of checkVisible(config)) report(finding);
   const { findings, programs } = await documentFindings(config);
   for (const finding of findings) report(finding);
-  const { folders } = config;
-  for await (const finding of checkFleet(fleet, log, { folders, programs })) report(finding);
+  const { folders, peer } = config;
+  const here = { folders, peerUrl: peer.url, programs };
+  for await (const finding of checkFleet(fleet, log, here)) report(finding);
   if (fleet.share.includes('push')) await checkPeer(config, log, report);
 }
 

@@ -11,7 +11,7 @@ import {
 import { amountText, sentence } from '../lib/text.js';
 import { durationText } from '../lib/units.js';
 import { PEER_FAILURE_WORDS } from '../queue/breaker.js';
-import { fleetText, idleText } from '../report/fleet.js';
+import { fleetText, idleText, noPushText } from '../report/fleet.js';
 import type { Percentiles, StatisticsReport, TimeToSearch } from '../report/statistics.js';
 import {
   type Condition,
@@ -263,7 +263,8 @@ function workerLines(fleet: StatusReport['fleet'], now: number, width?: number):
     const speed = perSecond === undefined ? '-' : amountText(perSecond);
     const seen = `${durationText(Math.max(0, now - seenAt))} ago`;
     const jobs = `${active} of ${slots}`;
-    rows.push([name, safe(version), jobs, done, failed, speed, seen, safe(idleText(worker))]);
+    const trouble = safe(idleText(worker) || noPushText(worker));
+    rows.push([name, safe(version), jobs, done, failed, speed, seen, trouble]);
   }
   const more = fleet.workers.length - MAX_WORKERS;
   return [
@@ -286,6 +287,8 @@ const LABELS: Readonly<Record<string, string>> = {
   FOLDER_DEGRADED: 'degraded',
   WORKER_VERSION: 'worker',
   WORKER_FOLDERS: 'worker',
+  WORKER_PROGRAMS: 'worker',
+  WORKER_PEER: 'worker',
   WORKER_LOST: 'worker',
 };
 

@@ -10,7 +10,8 @@ import type { OpenDeps } from './options.js';
 /** The parts of the owner's side of the fleet. */
 export interface Fleet {
   readonly owner: FleetOwner;
-  readonly readers: SharedReaders;
+  /** Undefined if the reading of documents is not shared. */
+  readonly readers: SharedReaders | undefined;
   /** Undefined if pushes are not shared. */
   readonly sender: SharedSender | undefined;
 }
@@ -40,18 +41,20 @@ export async function openFleet(
   const { SharedReaders } = await import('../fleet/shared-readers.js');
   const usual = usualConcurrency();
   const slotsHere = () => current.config.documents.concurrency ?? usual;
-  const slotsElsewhere = () => (fleet.share.includes('extract') ? owner.slots : 0);
+  const slotsElsewhere = () => owner.slots;
   const owner = await FleetOwner.open(fleet, state.dir, {
     clock,
     log,
     folders: () => current.config.folders,
     programs,
+    peerUrl: current.config.peer.url,
     onChange: () => {
-      readers.startWaiting();
+      readers?.startWaiting();
       onChange();
     },
   });
-  const readers = new SharedReaders({ owner, log, here, slotsHere, slotsElsewhere });
+  const { extract: jobs } = owner;
+  const readers = jobs && new SharedReaders({ owner, jobs, log, here, slotsHere, slotsElsewhere });
   shutdown.add('fleet', () => owner.close());
   // A document that a worker reads would delay the stop of the uplink.
   shutdown.signal.addEventListener('abort', () => owner.stop(), { once: true });

@@ -141,9 +141,9 @@ export async function openParts(deps: OpenDeps) {
     },
     readers: {
       pack: (order) => ask('pack', order),
-      extractDocument: fleet?.readers.extractDocument ?? readHere,
+      extractDocument: fleet?.readers?.extractDocument ?? readHere,
       get elsewhere() {
-        return fleet?.readers.elsewhere ?? 0;
+        return fleet?.readers?.elsewhere ?? 0;
       },
       get failure() {
         return documents.failure;

@@ -117,7 +117,7 @@ export class Reloading {
       const { hints, rescan } = config.watch;
       queue.limit(queueLimits(config));
       uplink.configured();
-      fleet?.readers.startWaiting();
+      fleet?.readers?.startWaiting();
       watcher.configure({ folders: config.folders, hints, rescanMs: rescan });
       await housekeeping.configure(config);
       await mirrors.configure(config.mirror);

@@ -2,14 +2,14 @@ import { type JobsOptions, Queue, QueueEvents } from 'bullmq';
 import type { Clock, Timer } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
-import { PUSH_QUEUE } from './protocol.js';
+import { PUSH_QUEUE, TEXT_KEPT_MS } from './protocol.js';
 import type { RedisConnections } from './redis.js';
 
 /**
- * A finished job stays in Redis for this long, so that a missed event can be made up for: a time in
- * s, and a number of jobs, which bounds the memory of Redis.
+ * A finished job stays in Redis for this long, so that a missed event can be made up for, also by
+ * the next run of the owner: a time in s, and a number of jobs, which bounds the memory of Redis.
  */
-const FINISHED_KEPT = { age: 60, count: 1_000 };
+const FINISHED_KEPT = { age: TEXT_KEPT_MS / 1_000, count: 1_000 };
 /** The number of events that Redis keeps. Events that are missed are made up for by `check`. */
 const EVENTS_KEPT = 2_000;
 /** Delay until events are read again after one that is not as it should be, in ms. */
@@ -23,6 +23,8 @@ const JOB_OPTIONS: JobsOptions = {
 };
 /** The most jobs that one `check` asks Redis about. */
 const CHECKED_AT_ONCE = 200;
+/** The most jobs of earlier runs that are looked at: under way, and as many that are done. */
+const MAX_EARLIER = 1_000;
 /**
  * Longest time without a word about a job, in ms. A worker whose disk hangs keeps its jobs for
  * ever. A batch of small files is read in seconds.
@@ -47,6 +49,12 @@ export interface Backlog {
   readonly waiting: number;
   /** When the oldest of them was added, by the clock of the owner, in ms since the epoch. */
   readonly oldestSince?: number;
+}
+
+/** A job of an earlier epoch. */
+export interface EarlierJob {
+  readonly id: string;
+  readonly data: unknown;
 }
 
 const FAILED: JobEnd = { kind: 'failed' };
@@ -146,6 +154,42 @@ export class JobQueue {
           log.debug({ event: 'job-not-added' }, `a job was not added: ${messageOf(error)}`);
           this.#lose(id);
         });
+    });
+  }
+
+  /**
+   * Returns jobs of other epochs that workers have completed, in that order, and then those that
+   * they do now. Leaves out damaged ones, and those beyond `MAX_EARLIER`.
+   */
+  async earlier(epochs: readonly string[]): Promise<readonly EarlierJob[]> {
+    const list = async (state: 'active' | 'completed') =>
+      await this.#queue.getRanges([state], 0, MAX_EARLIER - 1);
+    // In this order, so that a job is not missed that ends meanwhile.
+    const active = await list('active');
+    const completed = (await list('completed')).toReversed();
+    const ids = [...new Set([...completed, ...active])].filter((id) =>
+      epochs.includes(id.replace(/-\d+$/, '')),
+    );
+    const found: EarlierJob[] = [];
+    for (let from = 0; from < ids.length; from += CHECKED_AT_ONCE) {
+      const some = ids.slice(from, from + CHECKED_AT_ONCE);
+      const jobs = await Promise.allSettled(some.map((id) => this.#queue.getJob(id)));
+      for (const [i, job] of jobs.entries()) {
+        const id = some[i];
+        if (id !== undefined && job.status === 'fulfilled' && job.value !== undefined)
+          found.push({ id, data: job.value.data });
+      }
+    }
+    return found;
+  }
+
+  /** Resolves at the end of a job of an earlier epoch. Never rejects. */
+  async resume(id: string, onProgress: (progress: unknown) => void = () => {}): Promise<JobEnd> {
+    return await new Promise<JobEnd>((end) => {
+      const job = { isAdded: true, lastReportAt: this.deps.clock.now(), end, onProgress };
+      this.#outstanding.set(id, job);
+      // It may have ended before. If Redis does not answer, the next `check` looks again.
+      this.#check(id, job).catch(() => {});
     });
   }
 

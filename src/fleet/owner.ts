@@ -4,19 +4,25 @@ import type { Redis } from 'ioredis';
 import type { Programs } from '../content/helpers/programs.js';
 import { type Clock, type Timer, wallAheadMs } from '../lib/clock.js';
 import type { Logger } from '../lib/logger.js';
-import { abilitiesOf, FolderCheck } from './abilities.js';
+import { abilitiesOf, differenceOf, FolderCheck } from './abilities.js';
 import { buildName } from './build-name.js';
 import { type Backlog, JobQueue } from './job-queue.js';
 import {
   BEAT_MS,
+  EXTRACT_JOB,
   EXTRACT_QUEUE,
+  type ExtractJob,
   Keys,
   LEASE_MS,
+  MAX_CONTINUED,
   MAX_WORKERS,
   OWNER,
   type Owner,
   PUSH_QUEUE,
+  peerDigest,
   readRecord,
+  referenceOf,
+  TEXT_KEPT_MS,
   WORKER,
   type WorkerReport,
 } from './protocol.js';
@@ -31,13 +37,14 @@ const STOP_MS = 1_000;
 
 /**
  * Makes this process the owner, unless another one is. Returns the record that was there, if it is
- * not of this epoch.
+ * of another owner.
  *
  * A record of the same instance is of an earlier life of this owner, unless this one has been the
  * owner before.
  *
- * KEYS: owner. ARGV: the record, its instance, its epoch, the time until it expires in ms, whether
- * this process has been the owner.
+ * KEYS: owner, what it was for the next run. ARGV: the record, its instance, its epoch, the time
+ * until it expires in ms, whether this process has been the owner, the time for which it is kept
+ * for the next run in ms.
  */
 const CLAIM = `
 local record = redis.call('GET', KEYS[1])
@@ -46,6 +53,7 @@ if not known or type(other) ~= 'table' then other = {} end
 local isOther = record and other.epoch ~= ARGV[3]
 if isOther and (other.instance ~= ARGV[2] or ARGV[5] == '1') then return { 'other', record } end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[4])
+redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[6])
 return { (record and not isOther) and 'kept' or 'taken' }`;
 
 /** Removes the record of the owner, if it is of this epoch. KEYS: owner. ARGV: the epoch. */
@@ -59,6 +67,8 @@ export interface FleetOwnerDeps {
   readonly log: Logger;
   readonly folders: () => readonly { readonly name: string; readonly path: string }[];
   readonly programs: { readonly current: Programs };
+  /** The URL of the peer. */
+  readonly peerUrl: string;
   /** Called when the number of jobs that workers can do has changed. */
   readonly onChange: () => void;
 }
@@ -75,10 +85,15 @@ export interface FleetOwnerDeps {
  *
  * A beat every 5 s decides between the first three: it claims the lease of the owner, reads what
  * the workers say of themselves, and looks for jobs that were lost.
+ *
+ * The first claim *continues* earlier runs with the same state, if they ended within ten minutes
+ * and read documents in the same way. Jobs of theirs that wait are removed. Workers go on with
+ * those that they have, and `takeEarlier` finds these, and those that are done.
  */
 export class FleetOwner {
   readonly epoch = randomUUID();
-  readonly extract: JobQueue;
+  /** The jobs of documents; undefined if their reading is not shared. */
+  readonly extract: JobQueue | undefined;
   /** The jobs of pushes, and the connection for their answers; undefined if they are not shared. */
   readonly push: { readonly jobs: JobQueue; readonly waiting: Redis } | undefined;
   readonly keys: Keys;
@@ -100,6 +115,13 @@ export class FleetOwner {
   #answeredAt: number;
   #hasAnswered = false;
   #hasClaimed = false;
+  /** The epochs of earlier runs; undefined until Redis was asked. */
+  #continues: readonly string[] | undefined;
+  /** The ids of their jobs, by what these read. */
+  readonly #earlier = new Map<string, string>();
+  /** Resolves after the first look at Redis, whatever it showed. */
+  readonly looked: Promise<void>;
+  #onLooked: () => void = () => {};
   #timer: Timer | undefined;
   #beat: Promise<void> = Promise.resolve();
   #refreshing: Promise<void> | undefined;
@@ -115,12 +137,15 @@ export class FleetOwner {
     this.#deps = deps;
     this.#answeredAt = clock.now();
     this.#folderCheck = new FolderCheck(clock);
+    this.looked = new Promise((resolve) => {
+      this.#onLooked = resolve;
+    });
     const { prefix, share } = config;
     this.keys = new Keys(prefix);
     this.redis = connections.forCommands();
     this.#instance = hash('sha256', JSON.stringify([this.#host, stateDir]), 'hex').slice(0, 16);
     const newQueue = (name: string) => new JobQueue(name, this.epoch, prefix, connections, deps);
-    this.extract = newQueue(EXTRACT_QUEUE);
+    if (share.includes('extract')) this.extract = newQueue(EXTRACT_QUEUE);
     if (share.includes('push'))
       this.push = { jobs: newQueue(PUSH_QUEUE), waiting: connections.forWaiting() };
   }
@@ -147,8 +172,20 @@ export class FleetOwner {
     this.#beatLater(0);
   }
 
+  /**
+   * Returns the id of a job of an earlier run that reads the same document in the same version, for
+   * `JobQueue.resume`. Each one is returned once.
+   */
+  takeEarlier(job: Omit<ExtractJob, 'epoch'>): string | undefined {
+    const reference = referenceOf(job);
+    const id = this.#earlier.get(reference);
+    this.#earlier.delete(reference);
+    return id;
+  }
+
   /** The number of jobs that workers can do at the same time. */
   get slots(): number {
+    if (this.extract === undefined) return 0;
     if (this.#mode !== 'sharing') return 0;
     return this.#workers.filter(takesJobs).reduce((sum, { slots }) => sum + slots, 0);
   }
@@ -193,12 +230,12 @@ export class FleetOwner {
     this.#mode = 'stopping';
     this.#timer?.cancel();
     this.#loseAll();
+    this.#onLooked();
   }
 
   async close(): Promise<void> {
     this.stop();
-    this.extract.close();
-    this.push?.jobs.close();
+    for (const jobs of this.#queues) jobs.close();
     const limit = new AbortController();
     const released = this.redis.eval(RELEASE, 1, this.keys.owner, this.epoch).catch(() => {});
     await Promise.race([released, this.#deps.clock.sleep(STOP_MS, limit.signal)]);
@@ -207,8 +244,12 @@ export class FleetOwner {
   }
 
   #loseAll(): void {
-    this.extract.loseAll();
-    this.push?.jobs.loseAll();
+    this.#earlier.clear();
+    for (const jobs of this.#queues) jobs.loseAll();
+  }
+
+  get #queues(): readonly JobQueue[] {
+    return [this.extract, this.push?.jobs].filter((jobs) => jobs !== undefined);
   }
 
   #beatLater(ms: number): void {
@@ -235,10 +276,9 @@ export class FleetOwner {
       else {
         this.#workers = await this.#readWorkers();
         this.#list.update(this.#workers, clock.now());
-        this.#backlog = await this.extract.backlog(wallAheadMs(clock));
+        this.#backlog = await this.#readBacklog();
         await this.onBeat?.(this.#workers);
-        await this.extract.check();
-        await this.push?.jobs.check();
+        for (const jobs of this.#queues) await jobs.check();
         mode = this.#workers.some(takesJobs) ? 'sharing' : 'alone';
         this.#recovered();
       }
@@ -246,11 +286,12 @@ export class FleetOwner {
     } catch (error) {
       this.#fail('redis', this.#connections.explain(error));
     }
-    if (this.#mode === 'stopping') return;
+    if (this.#mode === 'stopping') return this.#loseAll();
     this.#mode = mode;
     const isLost = clock.now() - this.#answeredAt > AWAY_AFTER_MS;
     if (mode === 'alone' || isLost || this.#failure?.kind === 'owned') this.#loseAll();
     this.afterBeat?.();
+    this.#onLooked();
     if (before !== `${this.#mode} ${this.slots} ${this.pushSlots}`) onChange();
     this.#beatLater(BEAT_MS);
   }
@@ -258,34 +299,67 @@ export class FleetOwner {
   /** @returns the other owner, if there is one */
   async #claim(): Promise<Owner | 'unknown' | undefined> {
     const { epoch, keys, redis } = this;
-    const { folders, programs } = this.#deps;
+    const { folders, peerUrl, programs } = this.#deps;
+    const abilities = abilitiesOf(programs.current);
+    this.#continues ??= await this.#earlierEpochs(abilities);
     const owner: Owner = {
       epoch,
+      continues: [...this.#continues],
       instance: this.#instance,
       host: this.#host,
       pid: process.pid,
       build: buildName(),
       folders: await this.#folderCheck.visible(folders()),
-      abilities: abilitiesOf(programs.current),
+      abilities,
+      ...(this.push && { peer: peerDigest(peerUrl) }),
     };
     const [result, other] = (await redis.eval(
       CLAIM,
-      1,
+      2,
       keys.owner,
+      keys.earlier(this.#instance),
       JSON.stringify(owner),
       this.#instance,
       epoch,
       LEASE_MS,
       this.#hasClaimed ? 1 : 0,
+      TEXT_KEPT_MS,
     )) as [string, string?];
     if (other !== undefined) return readRecord(OWNER, other) ?? 'unknown';
     // The jobs in the queue are of an earlier epoch: nobody waits for them.
-    if (result === 'taken') {
-      await this.extract.drain();
-      await this.push?.jobs.drain();
-    }
+    if (result === 'taken' || !this.#hasClaimed)
+      for (const jobs of this.#queues) await jobs.drain();
+    if (!this.#hasClaimed) await this.#findEarlier(this.#continues);
     this.#hasClaimed = true;
     return undefined;
+  }
+
+  /** Returns the epochs of earlier runs that had this state and read documents as this one does. */
+  async #earlierEpochs(abilities: readonly string[]): Promise<readonly string[]> {
+    const record = await this.redis.get(this.keys.earlier(this.#instance));
+    const before = record === null ? undefined : readRecord(OWNER, record);
+    if (before?.build !== buildName() || differenceOf(abilities, before.abilities).length > 0)
+      return [];
+    return [before.epoch, ...before.continues].slice(0, MAX_CONTINUED);
+  }
+
+  /** Finds the jobs of earlier runs that workers do or have done. */
+  async #findEarlier(epochs: readonly string[]): Promise<void> {
+    if (this.extract === undefined || epochs.length === 0) return;
+    for (const { data, id } of await this.extract.earlier(epochs)) {
+      const { data: job } = EXTRACT_JOB.safeParse(data);
+      if (job !== undefined) this.#earlier.set(referenceOf(job), id);
+    }
+  }
+
+  /** Returns the jobs of all queues that no worker has taken yet. */
+  async #readBacklog(): Promise<Backlog> {
+    const aheadMs = wallAheadMs(this.#deps.clock);
+    const backlogs: Backlog[] = [];
+    for (const jobs of this.#queues) backlogs.push(await jobs.backlog(aheadMs));
+    const waiting = backlogs.reduce((sum, each) => sum + each.waiting, 0);
+    const since = backlogs.flatMap(({ oldestSince }) => oldestSince ?? []);
+    return since.length === 0 ? { waiting } : { waiting, oldestSince: Math.min(...since) };
   }
 
   /** Returns the workers that have said lately that they live, and forgets the others. */

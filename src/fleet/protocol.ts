@@ -22,6 +22,11 @@ export class Keys {
     return `${this.prefix}:owner`;
   }
 
+  /** What `owner` was, kept for longer, so that another run with the same state can continue. */
+  earlier(instance: string): string {
+    return `${this.prefix}:earlier:${instance}`;
+  }
+
   /** The set of the ids of workers. */
   get workers(): string {
     return `${this.prefix}:workers`;
@@ -71,12 +76,17 @@ const MOST_NAMES = 10_000;
 const MAX_SLOTS = 64;
 /** The most workers that are looked at. */
 export const MAX_WORKERS = 1_000;
+/** The most earlier runs whose jobs an owner continues. */
+export const MAX_CONTINUED = 10;
 const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
+const epoch = z.string().min(1).max(64);
 
 /** The owner says that it lives. */
 export const OWNER = z.object({
   /** Random for each start of the owner. Jobs of another epoch are dropped. */
-  epoch: z.string().min(1).max(64),
+  epoch,
+  /** The epochs of its earlier runs whose documents workers read to the end, the latest first. */
+  continues: z.array(epoch).max(MAX_CONTINUED).default([]),
   /** The state that it owns. One state has one owner at a time. */
   instance: short,
   host: short,
@@ -87,6 +97,8 @@ export const OWNER = z.object({
   folders: z.array(short).max(MOST_NAMES),
   /** The abilities of its programs; see `abilitiesOf`. Workers have the same. */
   abilities: z.array(short).max(MOST_NAMES),
+  /** Its peer; see `peerDigest`. Left out if pushes are not shared. Other workers do not push. */
+  peer: sha256.optional(),
 });
 export type Owner = z.output<typeof OWNER>;
 
@@ -110,7 +122,7 @@ export const WORKER = z.object({
       z.object({ reason: z.literal('stopping') }),
     ])
     .optional(),
-  /** The most jobs at a time. */
+  /** The most documents that it reads at a time. */
   slots: count.max(MAX_SLOTS),
   /** Jobs under way. */
   active: count,
@@ -120,6 +132,11 @@ export const WORKER = z.object({
   failed: count,
   /** The most batches that it reads and pushes at a time. */
   pushSlots: count.max(MAX_SLOTS).default(0),
+  /**
+   * Why it pushes nothing, as far as it knows: its `peer.url` or the `url` of a folder is another
+   * one, the peer does not let it in, or it does not reach the peer.
+   */
+  noPush: z.enum(['peer', 'urls', 'denied', 'unreachable']).optional(),
   /** The ids of the orders that it has and has not answered. */
   orders: z.array(short).max(1_000).default([]),
   /** By the clock of Redis, in ms since the epoch. */
@@ -155,6 +172,14 @@ export const EXTRACT_JOB = FILE.extend({
 });
 export type ExtractJob = z.output<typeof EXTRACT_JOB>;
 
+/** Returns what a job reads, and how. Two jobs with the same reference have the same result. */
+export function referenceOf(job: Omit<ExtractJob, 'epoch'>): string {
+  const { folder, path, readsTextAsHtml, version, wanted } = job;
+  const { ctimeMs, encoding, ino, mtimeMs, sha256: digest, size } = version;
+  const file = [folder, path, size, mtimeMs, ctimeMs, ino, digest, encoding];
+  return JSON.stringify([...file, wanted, readsTextAsHtml]);
+}
+
 /** Whether a relative path leads nowhere else. */
 function isBelow(path: string): boolean {
   return path.split('/').every((name) => !['', '.', '..'].includes(name)) && !path.includes('\0');
@@ -189,8 +214,6 @@ export const READ_JOB = z.object({
   epoch: short,
   /** The dialect for which they are encoded. */
   dialect: short,
-  /** The peer of the owner; see `peerDigest`. A worker that has another one reads nothing. */
-  peer: sha256,
   files: z.array(FILE).min(1).max(MAX_FILES),
 });
 export type ReadJob = z.output<typeof READ_JOB>;
@@ -293,7 +316,7 @@ export type Answer = z.output<typeof ANSWER>;
 
 /** The most bytes of a compressed text that travels through Redis. */
 export const MAX_TEXT_BYTES = 2 ** 20;
-/** How long a text waits in Redis for the owner, in ms. */
+/** How long a text, and the end of its job, wait in Redis for the owner, in ms. */
 export const TEXT_KEPT_MS = 10 * 60_000;
 /** Interval at which owner and workers say that they live, in ms. */
 export const BEAT_MS = 5_000;

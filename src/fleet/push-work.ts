@@ -27,8 +27,10 @@ import {
   PUSH_QUEUE,
   peerDigest,
   READ_JOB,
+  type ReadJob,
   type ReadResult,
   STALLED_CHECK_MS,
+  type WorkerReport,
 } from './protocol.js';
 
 /** The number of batches that a worker reads and pushes at a time. */
@@ -39,6 +41,13 @@ const MAX_HELD = 4 * PUSH_SLOTS;
 const HELD_MS = 10 * 60_000;
 /** How long a worker takes no batches that the peer did not let in, in ms. */
 const REST_MS = 30_000;
+/** How long it says why it did not reach the peer, unless it pushes again. In ms. */
+const NO_PUSH_SHOWN_MS = 10 * 60_000;
+/**
+ * Time after which a batch that is not read yet shows that a folder hangs, in ms. Small files are
+ * read in seconds. The owner gives the batch up after twice this time.
+ */
+const HUNG_MS = 60_000;
 /** For this long it refuses batches at once: the owner does not know of the rest yet. In ms. */
 const REFUSES_MS = 2 * BEAT_MS + 1_000;
 /** Longest time of one wait for orders, in s. */
@@ -52,11 +61,13 @@ const MAX_KNOWN = 10_000;
 /** The longest text of an answer. */
 const MAX_TEXT = 1_000;
 
+type NoPush = NonNullable<WorkerReport['noPush']>;
+
 /** Failures of the way to the peer, which another worker may not have. */
-const OF_THIS_MACHINE: ReadonlySet<string> = new Set([
-  'PEER_UNREACHABLE',
-  'PEER_AUTH',
-  'PEER_AUTH_WEAK',
+const OF_THIS_MACHINE: ReadonlyMap<string, NoPush> = new Map([
+  ['PEER_UNREACHABLE', 'unreachable'],
+  ['PEER_AUTH', 'denied'],
+  ['PEER_AUTH_WEAK', 'denied'],
 ]);
 
 type PushOrder = Extract<Order, { kind: 'push' }>;
@@ -115,6 +126,12 @@ export class PushWork {
   #lease = new AbortController();
   #leaseTimer: Timer | undefined;
   #isIdle = true;
+  /** The batches that are being read: since when, and the folders of their files. */
+  readonly #reading = new Map<string, { readonly since: number; readonly folders: Set<string> }>();
+  /** Whether the owner has another peer. */
+  #hasOtherPeer = false;
+  /** Why the last push of this machine did not reach the peer. */
+  #failure: { readonly reason: NoPush; readonly at: number } | undefined;
   #restsUntil = Number.NEGATIVE_INFINITY;
   #pausesFrom = Number.NEGATIVE_INFINITY;
   #isStopping = false;
@@ -139,12 +156,31 @@ export class PushWork {
   }
 
   /** The part of the worker's record in Redis that is about pushes. */
-  get report(): { readonly pushSlots: number; readonly orders: string[] } {
-    return { pushSlots: this.#takesJobs ? PUSH_SLOTS : 0, orders: [...this.#orders.keys()] };
+  get report(): Pick<WorkerReport, 'noPush' | 'orders' | 'pushSlots'> {
+    return {
+      pushSlots: this.#takesJobs ? PUSH_SLOTS : 0,
+      noPush: this.#noPush,
+      orders: [...this.#orders.keys()],
+    };
+  }
+
+  /** The folders of batches that are being read for so long that the disk seems to hang. */
+  get hungFolders(): readonly string[] {
+    const now = this.#deps.clock.now();
+    const hung = [...this.#reading.values()].filter(({ since }) => now - since > HUNG_MS);
+    return hung.flatMap(({ folders }) => [...folders]);
   }
 
   get #takesJobs(): boolean {
-    return !this.#isIdle && !this.#isStopping && this.#deps.clock.now() >= this.#restsUntil;
+    const mayPush = !this.#isIdle && !this.#hasOtherPeer && !this.#isStopping;
+    return mayPush && this.#deps.clock.now() >= this.#restsUntil;
+  }
+
+  get #noPush(): NoPush | undefined {
+    if (this.#hasOtherPeer) return 'peer';
+    const failure = this.#failure;
+    const isRecent = failure && this.#deps.clock.now() - failure.at < NO_PUSH_SHOWN_MS;
+    return isRecent ? failure.reason : undefined;
   }
 
   /**
@@ -153,10 +189,11 @@ export class PushWork {
    * @param reportedAt when the report was sent, by the clock
    */
   async beat(reportedAt: number, isIdle: boolean): Promise<void> {
-    const { clock, keys, redis } = this.#deps;
+    const { clock, config, keys, redis } = this.#deps;
     const answers = await redis.multi().pttl(keys.owner).get(keys.owner).exec();
     const [ttl, record] = (answers ?? []).map(([, value]) => value);
-    const epoch = typeof record === 'string' ? OWNER.parse(JSON.parse(record)).epoch : undefined;
+    const owner = typeof record === 'string' ? OWNER.parse(JSON.parse(record)) : undefined;
+    const epoch = owner?.epoch;
     if (clock.now() >= this.#leaseUntil || epoch !== this.#epoch) this.#endLease();
     this.#leaseUntil = reportedAt + Math.min(PUSH_LEASE_MS, Number(ttl));
     this.#leaseTimer?.cancel();
@@ -166,7 +203,15 @@ export class PushWork {
     for (const [name, { since }] of this.#held)
       if (clock.now() - since > HELD_MS) this.#held.delete(name);
     this.#isIdle = isIdle;
+    if (owner?.peer !== undefined) this.#comparePeer(owner.peer, peerDigest(config.peer.url));
     this.#apply();
+  }
+
+  #comparePeer(theirs: string, ours: string): void {
+    const isOther = theirs !== ours;
+    if (isOther && !this.#hasOtherPeer)
+      this.#warn('takes no batches: the owner has another `peer.url`. Set it here as it is there.');
+    this.#hasOtherPeer = isOther;
   }
 
   /** Ends all orders that were begun. */
@@ -178,7 +223,8 @@ export class PushWork {
   /** Takes jobs or not. */
   #apply(): void {
     if (this.#isStopping) return;
-    const refuses = !this.#isIdle && this.#deps.clock.now() < this.#pausesFrom;
+    const refuses =
+      !this.#isIdle && !this.#hasOtherPeer && this.#deps.clock.now() < this.#pausesFrom;
     if (!this.#takesJobs && !refuses) {
       if (this.#worker.isRunning()) void this.#worker.pause(true);
     } else if (!this.#worker.isRunning()) void this.#worker.run().catch(() => {});
@@ -201,10 +247,15 @@ export class PushWork {
   }
 
   async #work(job: Job, token: string | undefined): Promise<ReadResult> {
-    const { counts, log } = this.#deps;
+    const { clock, counts, log } = this.#deps;
+    const { epoch, ...batch } = READ_JOB.parse(job.data);
+    const name = `${job.id}`;
     counts.active += 1;
+    const folders = new Set(batch.files.map(({ folder }) => folder));
+    this.#reading.set(name, { since: clock.now(), folders });
     try {
-      return await this.#read(job, token);
+      if (epoch !== this.#epoch) return notHere('epoch');
+      return await this.#read(job, batch, token);
     } catch (error) {
       if (!(error instanceof WaitingError)) {
         counts.failed += 1;
@@ -213,19 +264,19 @@ export class PushWork {
       throw error;
     } finally {
       counts.active -= 1;
+      this.#reading.delete(name);
     }
   }
 
   /** Reads the files of a batch, and keeps them. */
-  async #read(job: Job, token: string | undefined): Promise<ReadResult> {
+  async #read(
+    job: Job,
+    { dialect, files }: Omit<ReadJob, 'epoch'>,
+    token: string | undefined,
+  ): Promise<ReadResult> {
     const { config, pack, peerOf } = this.#deps;
-    const { dialect, epoch, files, peer } = READ_JOB.parse(job.data);
-    if (epoch !== this.#epoch) return notHere('epoch');
+    if (this.#hasOtherPeer) return notHere('peer');
     if (this.#deps.clock.now() < this.#restsUntil) return notHere('full');
-    if (peer !== peerDigest(config.peer.url)) {
-      this.#rest('The owner has another `peer.url`. Set it here as it is there.');
-      return notHere('peer');
-    }
     if (!isDialect(dialect)) return notHere('dialect');
     if (this.#held.size >= MAX_HELD) return notHere('full');
     const roots = new Map<string, { root: string; linksWithin: string | undefined }>();
@@ -313,7 +364,7 @@ export class PushWork {
     if (packed === undefined || this.#isStopping)
       return { kind: 'notSent', why: 'it has the batch no more' };
     if (targets.some(({ n, url }) => url !== urls[n])) {
-      this.#rest('The owner has another `url` for a folder. Set it here as it is there.');
+      this.#rest('urls', 'The owner has another `url` for a folder. Set it here as it is there.');
       return { kind: 'notSent', why: 'its folders have other URLs' };
     }
     const rate = Math.min(requestsPerSecond, config.push.requestsPerSecond ?? requestsPerSecond);
@@ -332,6 +383,7 @@ export class PushWork {
         signal,
       });
       counts.done += results.filter(({ ok }) => ok).length;
+      this.#failure = undefined;
       return {
         kind: 'answered',
         peerTime,
@@ -344,20 +396,26 @@ export class PushWork {
     }
   }
 
+  #warn(what: string): void {
+    this.#deps.log.warn({ event: 'push-failed' }, what);
+  }
+
   /** Has the owner, or other workers, take the batches for a while. */
-  #rest(why: string): void {
-    const { clock, log } = this.#deps;
+  #rest(reason: NoPush, why: string): void {
+    const { clock } = this.#deps;
+    this.#failure = { reason, at: clock.now() };
     this.#restsUntil = clock.now() + REST_MS;
     this.#pausesFrom = clock.now() + REFUSES_MS;
-    log.warn({ event: 'push-failed' }, `takes no batches for a while: ${why}`);
+    this.#warn(`takes no batches for a while: ${why}`);
   }
 
   #failed(error: unknown): Outcome {
     if (!(error instanceof PeerError)) return { kind: 'notSent', why: cut(messageOf(error)) };
     const { cause, code, delivered, details, hint, item, message, retryAfterMs, status } = error;
     const url = String(details.url);
-    if (OF_THIS_MACHINE.has(code) && delivered !== 'maybe') {
-      this.#rest(`${message} ${hint}`);
+    const reason = OF_THIS_MACHINE.get(code);
+    if (reason !== undefined && delivered !== 'maybe') {
+      this.#rest(reason, `${message} ${hint}`);
       // The owner and other workers may be let in: this says nothing about the peer.
       return { kind: 'notSent', why: cut(message) };
     }

@@ -5,9 +5,9 @@ import { AWAITS_PROGRAM } from '../content/helpers/readable.js';
 import type { PageProgress } from '../content/readers/document-reader.js';
 import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
-import type { ItemKey } from '../state/entries.js';
 import { resultOf } from '../uplink/document-answer.js';
 import type { DocumentOrder, Extracted, Packers } from '../uplink/documents.js';
+import type { JobEnd, JobQueue } from './job-queue.js';
 import type { FleetOwner } from './owner.js';
 import {
   EXTRACT_RESULT,
@@ -27,7 +27,9 @@ type ExtractDocument = Packers['extractDocument'];
 type OnProgress = (progress: PageProgress) => void;
 
 interface SharedReadersDeps {
-  readonly owner: Pick<FleetOwner, 'extract' | 'keys' | 'redis' | 'refresh'>;
+  readonly owner: Pick<FleetOwner, 'keys' | 'looked' | 'redis' | 'refresh' | 'takeEarlier'>;
+  /** The jobs that workers do. */
+  readonly jobs: Pick<JobQueue, 'resume' | 'run'>;
   readonly log: Logger;
   /** Reads a document on this machine. */
   readonly here: ExtractDocument;
@@ -45,6 +47,9 @@ interface Waiting {
   readonly mayLeave: boolean;
   readonly start: (place: Place) => void;
 }
+
+/** The job of a document, without the run of the owner. */
+type Job = Omit<ExtractJob, 'epoch'>;
 
 /** The result of a worker. */
 type Answer =
@@ -67,6 +72,8 @@ const NOT_THERE: Answer = { kind: 'notThere' };
  *   it.
  * - What a worker has lost, because it stopped or Redis forgot the job, waits again for a place.
  *   After three times it is read here.
+ * - What a worker reads, or has read, for an earlier run of the owner is awaited. No document is
+ *   read before it is known which these are.
  *
  * The text of a worker counts only if the worker read the version that was asked for. "Not that
  * version" is never believed: the worker's view of a network file system may be older than ours.
@@ -103,13 +110,17 @@ export class SharedReaders {
   };
 
   readonly extractDocument: ExtractDocument = async (order, onProgress = () => {}) => {
-    const { item } = order;
-    let mayLeave = item !== undefined;
+    const { owner } = this.#deps;
+    const job = jobOf(order);
+    await owner.looked;
+    let earlier = job && owner.takeEarlier(job);
+    let mayLeave = job !== undefined;
     for (let lost = 0; ; ) {
-      const place = await this.#place(mayLeave);
+      const place = earlier === undefined ? await this.#place(mayLeave) : this.#placeElsewhere();
       try {
-        if (place === 'here' || item === undefined) return await this.#deps.here(order, onProgress);
-        const answer = await this.#readElsewhere(item, order, onProgress);
+        if (place === 'here' || job === undefined) return await this.#deps.here(order, onProgress);
+        const answer = await this.#readElsewhere(job, earlier, order, onProgress);
+        earlier = undefined;
         if (answer.kind === 'read') return answer.extracted;
         if (answer.kind === 'lost') lost += 1;
         mayLeave = answer.kind === 'lost' && lost < MAX_LOST;
@@ -128,25 +139,37 @@ export class SharedReaders {
     });
   }
 
+  /** Takes the place of a job that a worker has already. */
+  #placeElsewhere(): Place {
+    this.#used.elsewhere += 1;
+    return 'elsewhere';
+  }
+
   #freePlace(mayLeave: boolean): Place | undefined {
     const { slotsElsewhere, slotsHere } = this.#deps;
     if (this.#used.here < Math.max(1, slotsHere())) return 'here';
     return mayLeave && this.#used.elsewhere < slotsElsewhere() ? 'elsewhere' : undefined;
   }
 
+  /** @param earlier the id of a job of an earlier run that reads the same */
   async #readElsewhere(
-    item: ItemKey,
+    job: Job,
+    earlier: string | undefined,
     order: DocumentOrder,
     onProgress: OnProgress,
   ): Promise<Answer> {
-    const { rules, version, wanted } = order;
-    const { owner, log } = this.#deps;
-    const { readsTextAsHtml } = rules;
-    const job: Omit<ExtractJob, 'epoch'> = { ...item, version, wanted, readsTextAsHtml };
-    const end = await owner.extract.run(job, (progress) => {
+    const { jobs } = this.#deps;
+    const report = (progress: unknown) => {
       const { data } = PROGRESS.safeParse(progress);
       if (data !== undefined) onProgress(data);
-    });
+    };
+    const end = await (earlier === undefined
+      ? jobs.run(job, report)
+      : jobs.resume(earlier, report));
+    return await this.#answerOf(end, order);
+  }
+
+  async #answerOf(end: JobEnd, order: DocumentOrder): Promise<Answer> {
     if (end.kind === 'lost') return LOST;
     if (end.kind === 'failed') return NOT_THERE;
     try {
@@ -160,9 +183,10 @@ export class SharedReaders {
       const hasText = result.kind === 'extracted' && result.extracted !== undefined;
       if (hasText !== (text !== undefined)) throw new Error('it has no text, or one too many');
       const page = text === undefined ? new Uint8Array() : await this.#textAt(text);
+      if (page === undefined) return LOST;
       return { kind: 'read', extracted: resultOf(result, page, order) };
     } catch (error) {
-      log.warn(
+      this.#deps.log.warn(
         { event: 'fleet-result' },
         `the answer of a worker cannot be used (${messageOf(error)}); the document is read here`,
       );
@@ -177,14 +201,24 @@ export class SharedReaders {
     return LOST;
   }
 
-  /** @throws Error if the text is not there any more, damaged, or larger than those of workers */
-  async #textAt(name: string): Promise<Buffer> {
+  /**
+   * Returns a text; undefined if Redis does not have it any more.
+   *
+   * @throws Error if it is damaged, or larger than those of workers
+   */
+  async #textAt(name: string): Promise<Buffer | undefined> {
     const { keys, redis } = this.#deps.owner;
     const key = keys.text(name);
     const size = await redis.strlen(key);
     if (size > MAX_TEXT_BYTES) throw new Error(`its text has ${size} bytes, compressed`);
     const packed = await redis.getdelBuffer(key);
-    if (packed === null) throw new Error('its text is not in Redis any more');
+    if (packed === null) return undefined;
     return await unzip(packed, { maxOutputLength: MAX_PAGE_BYTES });
   }
+}
+
+/** Returns the job to read a document; undefined if only this machine may read it. */
+function jobOf({ item, rules, version, wanted }: DocumentOrder): Job | undefined {
+  const { readsTextAsHtml } = rules;
+  return item && { ...item, version, wanted, readsTextAsHtml };
 }

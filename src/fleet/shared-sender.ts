@@ -24,7 +24,6 @@ import {
   ORDER_LOST_MS,
   type Order,
   PUSH_LEASE_MS,
-  peerDigest,
   READ_RESULT,
   type ReadJob,
   type WorkerReport,
@@ -159,13 +158,12 @@ export class SharedSender implements BatchSharing {
   }
 
   async read({ dialect, files }: SharedBatch): Promise<PackedBatch | undefined> {
-    const { epoch, jobs, log, peerUrl } = this.#deps;
+    const { epoch, jobs, log } = this.#deps;
     if (this.#batches >= this.slots) return undefined;
     this.#batches += 1;
     const job: ReadJob = {
       epoch,
       dialect,
-      peer: peerDigest(peerUrl),
       files: files.map(({ item: { folder, path }, version }) => ({ folder, path, version })),
     };
     try {

@@ -15,7 +15,10 @@ export interface FleetFailure {
 }
 
 /** A worker as the owner sees it. Times are by the clock of the owner, in ms since the epoch. */
-export interface WorkerStatus extends Omit<WorkerReport, 'orders' | 'pushSlots' | 'seenAt'> {
+export interface WorkerStatus
+  extends Omit<WorkerReport, 'orders' | 'pushSlots' | 'slots' | 'seenAt'> {
+  /** The most documents and batches of pushes at a time. */
+  readonly slots: number;
   /** Documents a second, over the last minute. Undefined until it is known. */
   readonly perSecond?: number | undefined;
   readonly seenAt: number;
@@ -34,7 +37,7 @@ export interface FleetStatus {
   /** `connecting`: it has not answered yet, and has some time left to do so. */
   readonly redis: 'connecting' | 'there' | 'away';
   readonly failure?: FleetFailure | undefined;
-  /** Jobs that no worker has taken yet. */
+  /** Jobs that no worker has taken yet: documents, and batches of pushes. */
   readonly waiting: number;
   /** When the oldest of these was added. */
   readonly oldestSince?: number | undefined;

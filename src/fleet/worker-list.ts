@@ -59,8 +59,9 @@ export class WorkerList {
     const workers = this.#there.flatMap((id): WorkerStatus[] => {
       const one = this.#known.get(id);
       if (one === undefined) return [];
-      const { orders: _orders, pushSlots: _pushSlots, ...report } = one.report;
-      return [{ ...report, seenAt: one.seenAt, perSecond: speedOf(one) }];
+      const { orders: _, pushSlots, ...report } = one.report;
+      const slots = report.slots + pushSlots;
+      return [{ ...report, slots, seenAt: one.seenAt, perSecond: speedOf(one) }];
     });
     const there = new Set(this.#there);
     const lost = [...this.#known].flatMap(([id, { report, seenAt }]): LostWorker[] =>

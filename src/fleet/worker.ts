@@ -70,13 +70,15 @@ type Idle = NonNullable<WorkerReport['idle']>;
  *
  * - *Idle*, the initial mode: it takes no jobs, because no look at Redis and at the folders has
  *   shown yet that it can do them, or one has shown that it cannot: it does not see a folder in
- *   which the owner sees files, it has another build than the owner, or other programs.
+ *   which the owner sees files, or reads from one that hangs, it has another build than the owner,
+ *   or other programs.
  * - *Working*: it takes jobs.
  * - *Stopping*, entered by `stop`: it takes no jobs, and answers those that it has, so that the
  *   owner gives them to others at once.
  *
  * A beat every 5 s decides between the first two, and says in Redis what the worker does. The jobs
- * of an owner that was started anew are not done: nobody waits for them any more.
+ * of another run of the owner are done only if the present one continues that run. Otherwise nobody
+ * waits for them any more.
  */
 export class FleetWorker {
   readonly id = randomUUID();
@@ -84,8 +86,8 @@ export class FleetWorker {
   readonly #connections: RedisConnections;
   readonly #keys: Keys;
   readonly #commands: Redis;
-  readonly #worker: Worker;
-  readonly #extraction: ExtractionWork;
+  /** The jobs of documents; undefined if their reading is not shared. */
+  readonly #worker: Worker | undefined;
   /** Undefined if pushes are not shared. */
   readonly #pushes: PushWork | undefined;
   readonly #folderCheck: FolderCheck;
@@ -109,26 +111,7 @@ export class FleetWorker {
     this.#keys = new Keys(prefix);
     this.#commands = connections.forCommands();
     this.#folderCheck = new FolderCheck(deps.clock);
-    this.#extraction = new ExtractionWork({
-      ...deps,
-      extractDocument: deps.readers.extractDocument,
-      keys: this.#keys,
-      redis: this.#commands,
-      refusal: (epoch) => this.#refusal(epoch),
-    });
-    this.#worker = new Worker(EXTRACT_QUEUE, (job) => this.#work(job), {
-      prefix,
-      connection: connections.forWaiting(),
-      autorun: false,
-      concurrency: deps.slots,
-      lockDuration: LOCK_MS,
-      stalledInterval: STALLED_CHECK_MS,
-      maxStalledCount: 1,
-      runRetryDelay: RETRY_MS,
-      skipVersionCheck: true,
-    });
-    // A command that fails is tried again, and the beat tells whether Redis answers.
-    this.#worker.on('error', () => {});
+    if (this.#readsDocuments) this.#worker = this.#newWorker();
     if (deps.config.fleet.share.includes('push'))
       this.#pushes = new PushWork({
         ...deps,
@@ -147,6 +130,35 @@ export class FleetWorker {
     return new FleetWorker(await RedisConnections.of(deps.config.fleet, deps.log), deps);
   }
 
+  #newWorker(): Worker {
+    const { config, readers, slots } = this.#deps;
+    const extraction = new ExtractionWork({
+      ...this.#deps,
+      extractDocument: readers.extractDocument,
+      keys: this.#keys,
+      redis: this.#commands,
+      refusal: (epoch) => this.#refusal(epoch),
+    });
+    const worker = new Worker(EXTRACT_QUEUE, (job) => this.#work(job, extraction), {
+      prefix: config.fleet.prefix,
+      connection: this.#connections.forWaiting(),
+      autorun: false,
+      concurrency: slots,
+      lockDuration: LOCK_MS,
+      stalledInterval: STALLED_CHECK_MS,
+      maxStalledCount: 1,
+      runRetryDelay: RETRY_MS,
+      skipVersionCheck: true,
+    });
+    // A command that fails is tried again, and the beat tells whether Redis answers.
+    worker.on('error', () => {});
+    return worker;
+  }
+
+  get #readsDocuments(): boolean {
+    return this.#deps.config.fleet.share.includes('extract');
+  }
+
   start(): void {
     void this.#beat();
   }
@@ -156,7 +168,7 @@ export class FleetWorker {
     const { clock, readers } = this.#deps;
     this.#mode = 'stopping';
     this.#timer?.cancel();
-    void this.#worker.pause(true);
+    void this.#worker?.pause(true);
     const limit = new AbortController();
     const isLate = clock.sleep(STOP_MS, limit.signal);
     // The owner reads this when the first of the jobs comes back.
@@ -166,7 +178,7 @@ export class FleetWorker {
     await this.#pushes?.stop(STOP_GRACE_MS);
     await Promise.race([ended, isLate]);
     // Without force, BullMQ would wait for a Redis that is away.
-    await this.#worker.close(true).catch(() => {});
+    await this.#worker?.close(true).catch(() => {});
     // Its record stays for a moment, so that the owner sees that it stopped by itself.
     await Promise.race([this.#report().catch(() => {}), isLate]);
     limit.abort();
@@ -181,16 +193,16 @@ export class FleetWorker {
         open.delete(job?.id);
         if (open.size === 0) resolve();
       };
-      this.#worker.on('completed', end);
-      this.#worker.on('failed', end);
+      this.#worker?.on('completed', end);
+      this.#worker?.on('failed', end);
       end();
     });
   }
 
-  async #work(job: Job): Promise<unknown> {
+  async #work(job: Job, extraction: ExtractionWork): Promise<unknown> {
     this.#active.add(job.id);
     try {
-      const result = await this.#extraction.run(job);
+      const result = await extraction.run(job);
       // Many stale ones show that this machine sees other files than the owner.
       if (result.kind === 'read')
         this.#counts[result.result.kind === 'stale' ? 'failed' : 'done'] += 1;
@@ -207,10 +219,10 @@ export class FleetWorker {
   /** Returns why the jobs of an epoch are not done. Never rejects. */
   async #refusal(epoch: string): Promise<'epoch' | 'idle' | 'stopping' | undefined> {
     // The owner may have been started since the last beat.
-    if (this.#mode === 'working' && epoch !== this.#owner?.epoch)
+    if (this.#mode === 'working' && !isAwaited(epoch, this.#owner))
       await this.#look().catch(() => {});
     if (this.#mode !== 'working') return this.#mode;
-    return epoch === this.#owner?.epoch ? undefined : 'epoch';
+    return isAwaited(epoch, this.#owner) ? undefined : 'epoch';
   }
 
   /** Never rejects. */
@@ -241,7 +253,7 @@ export class FleetWorker {
     if (owner !== undefined) this.#owner = owner;
     if (owner !== undefined && owner.epoch !== before)
       this.#deps.log.info({ event: 'owner' }, `helps ${owner.host}, process ${owner.pid}`);
-    if (before !== undefined && this.#owner?.epoch !== before) await this.#deps.readers.restart();
+    if (before !== undefined && !isAwaited(before, this.#owner)) await this.#deps.readers.restart();
     const isUnknown = record !== null && owner === undefined;
     this.#setIdle(isUnknown ? { reason: 'build' } : await this.#reasonToBeIdle());
   }
@@ -251,15 +263,15 @@ export class FleetWorker {
     if (owner === undefined) return undefined;
     if (owner.build !== buildName()) return { reason: 'build' };
     const { config, programs } = this.#deps;
-    const readsDocuments = config.fleet.share.includes('extract');
     const difference = () =>
-      readsDocuments ? differenceOf(abilitiesOf(programs.current), owner.abilities) : [];
+      this.#readsDocuments ? differenceOf(abilitiesOf(programs.current), owner.abilities) : [];
     // They may have been installed since the last look.
     if (difference().length > 0) await programs.refresh();
     const abilities = difference();
     if (abilities.length > 0) return { reason: 'programs', abilities };
     const visible = new Set(await this.#folderCheck.visible(config.folders));
-    const folders = owner.folders.filter((name) => !visible.has(name));
+    const hung = new Set(this.#pushes?.hungFolders);
+    const folders = owner.folders.filter((name) => !visible.has(name) || hung.has(name));
     return folders.length > 0 ? { reason: 'folders', folders } : undefined;
   }
 
@@ -270,6 +282,7 @@ export class FleetWorker {
       this.#deps.log[idle === undefined ? 'info' : 'warn']({ event: 'worker' }, sentenceOf(idle));
     this.#mode = mode;
     this.#idle = idle;
+    if (this.#worker === undefined) return;
     if (mode === 'idle') void this.#worker.pause(true);
     else if (this.#worker.isPaused()) void this.#worker.resume();
     else if (!this.#worker.isRunning()) void this.#worker.run().catch(() => {});
@@ -277,7 +290,7 @@ export class FleetWorker {
 
   /** Says in Redis what this worker does. */
   async #report(): Promise<void> {
-    const { slots } = this.#deps;
+    const slots = this.#readsDocuments ? this.#deps.slots : 0;
     const [seconds, micros] = await this.#commands.time();
     const report: WorkerReport = {
       id: this.id,
@@ -295,6 +308,11 @@ export class FleetWorker {
     await this.#commands.set(this.#keys.worker(this.id), JSON.stringify(report), 'PX', LEASE_MS);
     await this.#commands.sadd(this.#keys.workers, this.id);
   }
+}
+
+/** Whether an owner waits for jobs of an epoch. */
+function isAwaited(epoch: string, owner: Owner | undefined): boolean {
+  return owner !== undefined && [owner.epoch, ...owner.continues].includes(epoch);
 }
 
 /** The most names that a sentence lists. */

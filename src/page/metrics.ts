@@ -75,6 +75,8 @@ export const METRICS = {
   peersync_fleet_workers: 'Workers that were seen lately, those included that take no jobs.',
   'peersync_worker_ready{host, worker}':
     'Whether a worker takes jobs: 0 while it has another version or does not see a folder.',
+  'peersync_worker_peer_up{host, worker}':
+    'Whether a worker may push, as far as it knows: 0 while its configuration names another peer, or after the peer did not let it in or was not reached.',
   'peersync_worker_jobs{host, worker}': 'Jobs that a worker does now.',
   'peersync_worker_slots{host, worker}': 'The most jobs that a worker does at a time.',
   'peersync_worker_done_total{host, worker}': 'Documents that a worker did since its start.',
@@ -390,6 +392,7 @@ export function valuesOf(live: Live, followers = 0): Values {
     for (const worker of workers.slice(0, MAX_WORKERS)) {
       const labels = { host: worker.host, worker: worker.id };
       set('peersync_worker_ready', worker.idle === undefined, labels);
+      set('peersync_worker_peer_up', worker.noPush === undefined, labels);
       set('peersync_worker_jobs', worker.active, labels);
       set('peersync_worker_slots', worker.slots, labels);
       set('peersync_worker_done_total', worker.done, labels);

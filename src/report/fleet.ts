@@ -27,6 +27,7 @@ export function fleetConditions(
     ['workers have another version', otherVersions(fleet)],
     ['workers do not see a folder', workersWithoutFolder(fleet)],
     ['workers have other programs', otherPrograms(fleet)],
+    ['workers push nothing', workersWithoutPeer(fleet)],
     ['workers are gone', lostWorkers(fleet)],
   ];
 }
@@ -90,6 +91,49 @@ function otherPrograms({ workers }: FleetReport): readonly FleetCondition[] {
   });
 }
 
+/** Why a worker pushes nothing: in a sentence, in a few words, and what to do. */
+const NO_PUSH: Readonly<
+  Record<
+    NonNullable<WorkerStatus['noPush']>,
+    { readonly because: string; readonly words: string; readonly hint: string }
+  >
+> = {
+  peer: {
+    because: 'its `peer.url` is another one',
+    words: 'has another `peer.url`',
+    hint: 'Set `peer.url` there as it is here, and start the worker again.',
+  },
+  urls: {
+    because: 'a folder has another `url` there',
+    words: 'has another `url` for a folder',
+    hint: 'Set the `url` of each folder there as it is here, and start the worker again.',
+  },
+  denied: {
+    because: 'the peer does not let it in',
+    words: 'is not let in by the peer',
+    hint: 'See `peer.auth` there. `peersync check --worker` there says more.',
+  },
+  unreachable: {
+    because: 'it does not reach the peer',
+    words: 'does not reach the peer',
+    hint: 'See whether the network and the firewall let it. `peersync check --worker` there says more.',
+  },
+};
+
+function workersWithoutPeer({ workers }: FleetReport): readonly FleetCondition[] {
+  return workers.flatMap(({ host, idle, noPush }) => {
+    // One that takes no jobs has a condition of its own.
+    if (noPush === undefined || idle !== undefined) return [];
+    const { because, hint } = NO_PUSH[noPush];
+    return {
+      code: 'WORKER_PEER',
+      subject: host,
+      message: `The worker on ${quoted(host)} pushes nothing, because ${because}.`,
+      hint,
+    };
+  });
+}
+
 function lostWorkers({ lost }: FleetReport): readonly FleetCondition[] {
   return lost.map(({ host, seenAt: since }) => ({
     code: 'WORKER_LOST',
@@ -139,4 +183,9 @@ export function idleText({ idle }: Pick<WorkerStatus, 'idle'>): string {
     case 'folders':
       return idle.folders.length === 0 ? 'starts' : `does not see ${foldersText(idle.folders)}`;
   }
+}
+
+/** Returns why a worker pushes nothing, as a few words; empty if it knows no reason. */
+export function noPushText({ noPush }: Pick<WorkerStatus, 'noPush'>): string {
+  return noPush === undefined ? '' : NO_PUSH[noPush].words;
 }

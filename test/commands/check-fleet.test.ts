@@ -7,7 +7,7 @@ import { fleetSchema } from '../../src/config/fleet-schema.js';
 import { NO_PROGRAMS } from '../../src/content/helpers/programs.js';
 import { abilitiesOf } from '../../src/fleet/abilities.js';
 import { buildName } from '../../src/fleet/build-name.js';
-import { Keys, type Owner } from '../../src/fleet/protocol.js';
+import { Keys, type Owner, peerDigest } from '../../src/fleet/protocol.js';
 import { RedisConnections } from '../../src/fleet/redis.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { afterwards } from '../support/afterwards.js';
@@ -15,7 +15,8 @@ import { makeCertificate } from '../support/certificate.js';
 import { hasRedis, RedisServer } from '../support/redis-server.js';
 import { temporaryDirectory } from '../support/temp.js';
 
-const WORKER: WorkerHere = { folders: [], programs: NO_PROGRAMS };
+const PEER_URL = 'http://peer.example:8090';
+const WORKER: WorkerHere = { folders: [], peerUrl: PEER_URL, programs: NO_PROGRAMS };
 
 /** A section `fleet` with its defaults. */
 function fleetWith(parts: object) {
@@ -89,6 +90,7 @@ describe.skipIf(!hasRedis)('check of a Redis', () => {
     const keys = new Keys(config.prefix);
     const owner: Owner = {
       epoch: 'e',
+      continues: [],
       instance: 'i',
       host: 'ada',
       pid: 1,
@@ -108,6 +110,10 @@ describe.skipIf(!hasRedis)('check of a Redis', () => {
     expect((await checked({ redis }, WORKER))[2]).toBe(
       'ok owner: peersync on "ada" gives the work, and has the same version',
     );
+    await client.set(keys.worker('w'), JSON.stringify({ ...worker, noPush: 'denied' }));
+    expect((await checked({ redis }))[2]).toMatch(
+      /^FAILED workers: "bob" is not let in by the peer, and pushes nothing \| Type `peersync check --worker`/,
+    );
     await write('0.0.1 other');
     expect((await checked({ redis }))[2]).toMatch(
       /^FAILED workers: "bob" has version 0\.0\.1 other; here it is .* \| Install the same/,
@@ -126,7 +132,7 @@ describe.skipIf(!hasRedis)('check of a Redis', () => {
     afterwards('test', () => client.disconnect());
     const abilities = [...abilitiesOf(NO_PROGRAMS), '.dwg by dwg2text'];
     const program = { epoch: 'e', instance: 'i', host: 'ada', pid: 1, build: buildName() };
-    const owner: Owner = { ...program, folders: ['inbox', 'docs'], abilities };
+    const owner: Owner = { ...program, continues: [], folders: ['inbox', 'docs'], abilities };
     await client.set(new Keys(config.prefix).owner, JSON.stringify(owner));
     const path = temporaryDirectory();
     writeFileSync(join(path, 'a.md'), 'a');
@@ -135,8 +141,18 @@ describe.skipIf(!hasRedis)('check of a Redis', () => {
       expect.stringMatching(/^FAILED folders: the owner sees files in inbox, and this machine/),
       expect.stringMatching(/^FAILED programs: other .* \(owner: \.dwg by dwg2text\) \| Install/),
     ]);
+    const pushes = { redis, share: ['push'] };
+    const peerIs = async (peer: string) => {
+      const known = JSON.stringify({ ...owner, peer: peerDigest(peer) });
+      await client.set(new Keys(config.prefix).owner, known);
+      return (await checked(pushes, WORKER)).find((line) => line.includes('peer of the owner'));
+    };
+    expect(await peerIs(`${PEER_URL}/`)).toBe('ok peer of the owner: it is the same one');
+    expect(await peerIs('http://other.example')).toMatch(
+      /^FAILED peer of the owner: the owner has another `peer\.url` \| Set it here/,
+    );
     // One that reads no documents needs no programs.
-    const onlyPushes = await checked({ redis, share: ['push'] }, { ...WORKER, folders });
+    const onlyPushes = await checked(pushes, { ...WORKER, folders });
     expect(onlyPushes.filter((line) => line.includes('programs'))).toEqual([]);
     await client.set(
       new Keys(config.prefix).owner,

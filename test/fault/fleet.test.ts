@@ -377,6 +377,48 @@ it.skipIf(!hasRedis)(
 );
 
 it.skipIf(!hasRedis)(
+  'an owner that is killed takes what a worker reads meanwhile, and that is read once',
+  async () => {
+    const site = await Site.begin();
+    mkdirSync(site.path('redis'));
+    const redis = new RedisServer(site.path('redis'));
+    await redis.start();
+    afterwards('test', () => redis.kill());
+    const programs = new MarkedPrograms(site.directory);
+    const slow = programs.add(
+      'slow',
+      `case $PATH in *:worker) who=worker ;; *) who=owner ;; esac
+      echo "$1" >> '${site.directory}'/$who.calls
+      until [ -e '${site.path('go')}' ]; do sleep 0.1; done
+      cat "$1"`,
+    );
+    const callsOf = (who: string) => {
+      const log = site.path(`${who}.calls`);
+      return existsSync(log) ? readFileSync(log, 'utf8').trimEnd().split('\n').length : 0;
+    };
+    site.configure({
+      documents: { commands: { '.slow': [slow, '{file}'] }, concurrency: 1 },
+      fleet: { redis: redis.url },
+    });
+    const workers = new Workers(site, { PATH: `${process.env.PATH}:worker` }, undefined);
+    await site.start();
+    workers.start(0);
+    await until(() => workers.log(0).includes('helps'), 'a worker takes jobs');
+    site.drop('inbox/a.slow', 'the first\n');
+    site.drop('inbox/b.slow', 'the second\n');
+    await until(() => callsOf('owner') === 1 && callsOf('worker') === 1, 'each reads one');
+    await site.daemon.kill('SIGKILL');
+    site.spawn();
+    await until(() => callsOf('owner') === 2, 'the owner reads its document again');
+    await until(() => workers.log(0).split('helps').length === 3, 'the worker knows the new run');
+    site.drop('go', '');
+    await site.allConfirmed();
+    expect([callsOf('owner'), callsOf('worker')]).toEqual([2, 1]);
+    await site.daemon.kill('SIGKILL');
+  },
+);
+
+it.skipIf(!hasRedis)(
   'a worker that reads ends at a second signal or by kill -9 while Redis hangs, and nothing of it is left',
   async () => {
     const site = await Site.begin();

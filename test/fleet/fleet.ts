@@ -106,6 +106,7 @@ export async function announceOwner(
 ): Promise<Owner> {
   const record: Owner = {
     epoch: randomUUID(),
+    continues: [],
     instance: 'state',
     host: 'elsewhere',
     pid: 7,

@@ -172,6 +172,48 @@ describe.skipIf(!hasRedis)('the queue of the owner', () => {
     expect(queue.size).toBe(1);
   });
 
+  it('finds jobs of earlier epochs that are done or under way, leaves out damaged ones, and resumes them', async () => {
+    const { fleet, queue, redis } = await open();
+    const { promise: mayEnd, resolve: goOn } = deferred();
+    work(fleet.prefix, async ({ data: { number } }) => {
+      if (number === 2) await mayEnd;
+      return number;
+    });
+    await queue.run({ number: 1 });
+    void queue.run({ number: 2 });
+    await until(async () => (await queue.backlog(0)).waiting === 0, 'both were taken');
+    const key = `${fleet.prefix}:extract`;
+    await redis.set(`${key}:epoch-7`, 'no hash');
+    await redis.rpush(`${key}:active`, 'epoch-7', ...Array.from({ length: 5 }, () => 'other-1'));
+    expect(await queue.earlier(['other epoch'])).toEqual([]);
+    const found = await queue.earlier(['other epoch', 'epoch']);
+    expect(found.map(({ data, id }) => [id, data])).toEqual([
+      ['epoch-1', { number: 1, epoch: 'epoch' }],
+      ['epoch-2', { number: 2, epoch: 'epoch' }],
+    ]);
+    const connections = await connectionsTo(fleet);
+    const deps = { clock: systemClock, log: silentLogger };
+    const next = new JobQueue('extract', 'next', fleet.prefix, connections, deps);
+    afterwards('test', () => next.close());
+    await connections.ready();
+    expect(await next.resume('epoch-1')).toEqual({ kind: 'done', value: 1 });
+    const second = next.resume('epoch-2');
+    goOn();
+    expect(await second).toEqual({ kind: 'done', value: 2 });
+    expect(await next.resume('epoch-99')).toEqual({ kind: 'lost' });
+  });
+
+  it('looks at a bounded number of earlier jobs', async () => {
+    const { fleet, queue, redis } = await open();
+    const key = `${fleet.prefix}:extract`;
+    const ids = Array.from({ length: 2_500 }, (_, i) => `epoch-${i}`);
+    const commands = redis.multi();
+    for (const id of ids)
+      commands.hset(`${key}:${id}`, { name: 'job', data: '{}', opts: '{}', timestamp: '1' });
+    await commands.rpush(`${key}:active`, ...ids).exec();
+    expect((await queue.earlier(['epoch'])).length).toBe(1_000);
+  });
+
   it('loses all jobs at once, and takes back those that no worker has', async () => {
     const { queue } = await open();
     const ends = Promise.all([queue.run({}), queue.run({})]);

@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
+import { PUSH_LEASE_MS } from '../../src/fleet/protocol.js';
 import { systemClock as clock } from '../../src/lib/clock.js';
 import { afterwards } from '../support/afterwards.js';
 import { type FleetWorld, fleetWorld, occupyOwner } from '../support/fleet-world.js';
@@ -34,6 +35,27 @@ describe.skipIf(!hasRedis)('a push that a worker has begun', () => {
     await w.confirmed('a.txt');
     expect(there.pushes.flat().filter((url) => url === w.url('a.txt')).length).toBeLessThan(2);
     expect(there.aborted).toBe(1);
+  });
+
+  it('is broken off while the peer has it, when its worker has not seen Redis for too long', async () => {
+    const { peer, server, there, w } = fleet;
+    const release = await occupyOwner(fleet);
+    const { promise: isAnswered, resolve: answer } = deferred();
+    afterwards('test', answer);
+    let isThere = false;
+    peer.onPush = async (urls) => {
+      if (!urls.includes(w.url('a.txt'))) return undefined;
+      isThere = true;
+      await isAnswered;
+      return undefined;
+    };
+    w.write('a.txt', 'hello');
+    await until(() => isThere, 'the peer has the request of the worker');
+    const lostAt = clock.now();
+    await server.kill();
+    await until(() => there.brokenOff > 0, 'the worker breaks the request off');
+    expect(clock.now() - lostAt).toBeLessThanOrEqual(PUSH_LEASE_MS + 5_000);
+    release();
   });
 
   it('leads to another push if it is completed after it was given up, and its version is old', async () => {

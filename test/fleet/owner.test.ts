@@ -1,15 +1,22 @@
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { NO_PROGRAMS } from '../../src/content/helpers/programs.js';
+import type { JobQueue } from '../../src/fleet/job-queue.js';
 import { FleetOwner } from '../../src/fleet/owner.js';
 import { Keys } from '../../src/fleet/protocol.js';
 import type { FleetConfig } from '../../src/fleet/redis.js';
+import { wallAheadMs } from '../../src/lib/clock.js';
 import { afterwards } from '../support/afterwards.js';
 import { loggerTo } from '../support/logger.js';
 import { hasRedis, RedisServer } from '../support/redis-server.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
 import { announceWorker, BeatClock, fleetAt, redisAt, startRedis } from './fleet.js';
+
+function jobsOf({ extract }: FleetOwner): JobQueue {
+  if (extract === undefined) throw new Error('the reading of documents is not shared');
+  return extract;
+}
 
 describe.skipIf(!hasRedis)('the owner of a fleet', () => {
   let server: RedisServer;
@@ -27,6 +34,7 @@ describe.skipIf(!hasRedis)('the owner of a fleet', () => {
       log: loggerTo(logged),
       folders: () => [],
       programs: { current: NO_PROGRAMS },
+      peerUrl: 'http://127.0.0.1:1/',
       onChange: () => changes.push(owner.slots),
     });
     afterwards('test', () => owner.close());
@@ -102,9 +110,9 @@ describe.skipIf(!hasRedis)('the owner of a fleet', () => {
     const worker = await announceWorker(redis, fleet);
     const { beat, owner } = await open(fleet);
     await beat();
-    const end = owner.extract.run({});
+    const end = jobsOf(owner).run({});
     await beat();
-    expect(owner.extract.size).toBe(1);
+    expect(jobsOf(owner).size).toBe(1);
     await redis.del(worker);
     await beat();
     expect(await end).toEqual({ kind: 'lost' });
@@ -121,8 +129,8 @@ describe.skipIf(!hasRedis)('the owner of a fleet', () => {
     await announceWorker(redis, fleet);
     const { beat, logged, owner } = await open(fleet);
     await beat();
-    const end = owner.extract.run({});
-    await until(async () => (await owner.extract.backlog(0)).waiting === 1, 'the job waits');
+    const end = jobsOf(owner).run({});
+    await until(async () => (await jobsOf(owner).backlog(0)).waiting === 1, 'the job waits');
     await redis.flushall();
     await announceWorker(redis, fleet);
     await beat();
@@ -138,10 +146,12 @@ describe.skipIf(!hasRedis)('the owner of a fleet', () => {
     const { beat, beats, clock, logged, owner } = await open(fleet);
     await beat();
     let isLost = false;
-    void owner.extract.run({}).then(() => {
-      isLost = true;
-    });
-    await until(async () => (await owner.extract.backlog(0)).waiting === 1, 'the job waits');
+    void jobsOf(owner)
+      .run({})
+      .then(() => {
+        isLost = true;
+      });
+    await until(async () => (await jobsOf(owner).backlog(0)).waiting === 1, 'the job waits');
     const diedAt = clock.now();
     await own.kill();
     await beats(() => isLost, 'the job is lost');
@@ -162,15 +172,48 @@ describe.skipIf(!hasRedis)('the owner of a fleet', () => {
     const { beat, beats, clock, owner } = await open(fleet);
     await beat();
     let isLost = false;
-    void owner.extract.run({}).then(({ kind }) => {
-      isLost = kind === 'lost';
-    });
-    await until(async () => (await owner.extract.backlog(0)).waiting === 1, 'the job waits');
+    void jobsOf(owner)
+      .run({})
+      .then(({ kind }) => {
+        isLost = kind === 'lost';
+      });
+    await until(async () => (await jobsOf(owner).backlog(0)).waiting === 1, 'the job waits');
     await redis.set(new Keys(fleet.prefix).workers, 'no set');
     const brokenAt = clock.now();
     await beats(() => isLost || clock.now() - brokenAt > 60_000, 'the job is lost');
     expect(isLost).toBe(true);
     expect(clock.now() - brokenAt).toBeLessThanOrEqual(30_000);
+  });
+
+  it('counts the documents and the batches that wait, from the oldest of both', async () => {
+    const fleet = { ...fleetAt(server.url), share: ['extract' as const, 'push' as const] };
+    await announceWorker(redisAt(server), fleet);
+    const { beat, clock, owner } = await open(fleet);
+    await beat();
+    expect(owner.status()).toMatchObject({ waiting: 0 });
+    const before = Date.now();
+    clock.set(before - clock.now());
+    void owner.push?.jobs.run({});
+    await until(async () => (await owner.push?.jobs.waiting()) === 1, 'a batch waits');
+    const between = Date.now() + 1;
+    await until(() => Date.now() > between, 'time passes');
+    void jobsOf(owner).run({});
+    await until(async () => (await jobsOf(owner).waiting()) === 1, 'a document waits');
+    await beat();
+    const { oldestSince = 0, waiting } = owner.status();
+    expect(waiting).toBe(2);
+    expect(oldestSince + wallAheadMs(clock)).toBeGreaterThanOrEqual(before);
+    expect(oldestSince + wallAheadMs(clock)).toBeLessThan(between);
+  });
+
+  it('has no queue of documents if only pushes are shared', async () => {
+    const fleet = { ...fleetAt(server.url), share: ['push' as const] };
+    const redis = redisAt(server);
+    await announceWorker(redis, fleet, { pushSlots: 2 });
+    const { beat, owner } = await open(fleet);
+    await beat();
+    expect([owner.extract, owner.slots, owner.pushSlots]).toEqual([undefined, 0, 2]);
+    expect(await redis.keys(`${fleet.prefix}:extract:*`)).toEqual([]);
   });
 
   it('removes the jobs of its last life, and takes over at once', async () => {
@@ -179,13 +222,13 @@ describe.skipIf(!hasRedis)('the owner of a fleet', () => {
     await announceWorker(redis, fleet);
     const { owner: killed } = await open(fleet);
     await killed.refresh();
-    void killed.extract.run({});
-    await until(async () => (await killed.extract.backlog(0)).waiting === 1, 'a job waits');
+    void jobsOf(killed).run({});
+    await until(async () => (await jobsOf(killed).backlog(0)).waiting === 1, 'a job waits');
     const { logged, owner } = await open(fleet);
     await owner.refresh();
     expect(logged).toEqual([]);
     expect(owner.slots).toBe(3);
-    expect((await owner.extract.backlog(0)).waiting).toBe(0);
+    expect((await jobsOf(owner).backlog(0)).waiting).toBe(0);
     // The one that was overtaken does not take the lease back.
     await killed.refresh();
     expect(killed.status().failure).toMatchObject({ kind: 'owned' });
@@ -266,7 +309,7 @@ describe.skipIf(!hasRedis)('the owner of a fleet', () => {
 
   it('stops at once while Redis is away', async () => {
     const { owner } = await open(fleetAt('unix:///nowhere/redis.sock'));
-    const end = owner.extract.run({});
+    const end = jobsOf(owner).run({});
     await owner.close();
     expect(await end).toEqual({ kind: 'lost' });
   });

@@ -65,7 +65,7 @@ describe.skipIf(!hasRedis)('a batch that a worker pushes', () => {
   });
 
   it('goes to the owner if the peer does not let the worker in, and no other push waits', async () => {
-    const { own, there, w } = fleet;
+    const { own, owner, there, w } = fleet;
     const release = await occupyOwner(fleet);
     let denied = 0;
     there.onPush = () => {
@@ -82,6 +82,7 @@ describe.skipIf(!hasRedis)('a batch that a worker pushes', () => {
     release();
     await w.allConfirmed(6);
     expect(own.pushes.flat().length).toBe(6);
+    await until(() => noPushOf(owner) === 'denied', 'the worker says so');
     expect(w.queue.status().circuit.state).toBe('closed');
   });
 
@@ -159,15 +160,21 @@ it.skipIf(!hasRedis)(
 );
 
 it.skipIf(!hasRedis).each([
-  ['another peer', { peerUrl: 'http://127.0.0.1:2/' }],
-  ['another URL for the folder', { workerUrl: 'https://other.example/' }],
-])('a worker with %s pushes nothing', async (_, options) => {
+  ['another peer', 'peer', { peerUrl: 'http://127.0.0.1:2/' }],
+  ['another URL for the folder', 'urls', { workerUrl: 'https://other.example/' }],
+])('a worker with %s pushes nothing, and says so', async (_, reason, options) => {
   const fleet = await fleetWorld(options);
-  const { sender, there, w } = fleet;
+  const { owner, there, w } = fleet;
   const release = await occupyOwner(fleet);
   w.writeMany(20);
-  await until(() => sender.slots === 0, 'the worker takes no batches');
+  await until(() => noPushOf(owner) === reason, 'the worker says that it does not push');
+  expect(owner.pushSlots).toBe(0);
   release();
   await w.allConfirmed(21);
   expect(there.pushes).toEqual([]);
 });
+
+/** Why the worker pushes nothing, as the owner knows it. */
+function noPushOf(owner: FleetWorld['owner']): string | undefined {
+  return owner.status().workers[0]?.noPush;
+}

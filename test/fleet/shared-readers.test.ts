@@ -8,7 +8,7 @@ import { Keys } from '../../src/fleet/protocol.js';
 import { SharedReaders } from '../../src/fleet/shared-readers.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import type { DocumentOrder, Extracted } from '../../src/uplink/documents.js';
-import { until } from '../support/wait.js';
+import { deferred, until } from '../support/wait.js';
 
 const SHA256 = 'a'.repeat(64);
 const CATDOC: Command = {
@@ -71,6 +71,14 @@ function setUp({ slots = 1, slotsHere = 1 } = {}) {
     refresh: async () => {
       owner.refreshed += 1;
     },
+    looked: Promise.resolve(),
+    /** The ids of jobs of an earlier run, by the path. */
+    earlier: new Map<string, string>(),
+    takeEarlier: ({ path }: { path: string }) => {
+      const id = owner.earlier.get(path);
+      owner.earlier.delete(path);
+      return id;
+    },
     redis: {
       strlen: async (key: string) => texts.get(key)?.length ?? 0,
       getdelBuffer: async (key: string) => {
@@ -79,16 +87,19 @@ function setUp({ slots = 1, slotsHere = 1 } = {}) {
         return text;
       },
     },
-    extract: {
+    jobs: {
       run: async (job: { path: string }) => {
         const end = await new Promise<JobEnd>((end) => elsewhere.push({ path: job.path, end }));
         return end;
       },
+      resume: async (id: string) =>
+        await new Promise<JobEnd>((end) => elsewhere.push({ path: `resumed ${id}`, end })),
     },
   };
   const settings = { slotsHere };
   const readers = new SharedReaders({
     owner: owner as never,
+    jobs: owner.jobs,
     log: silentLogger,
     here: async (order) =>
       await new Promise((end) => here.push({ path: order.item?.path ?? '', end })),
@@ -124,6 +135,41 @@ describe('shared readers', () => {
     expect(await results[2]).toEqual({ kind: 'wordless', reader: 'pdf' });
     a.end(textOf('a'));
     expect(await results[0]).toEqual(textOf('a'));
+  });
+
+  it('wait for the job of an earlier run, although there is room here, and give a lost one to others', async () => {
+    const { elsewhere, here, owner, read, storeText } = setUp();
+    owner.earlier.set('a', 'epoch-1').set('b', 'epoch-2');
+    const results = [read('a'), read('b')];
+    const [a, b] = [await next(elsewhere), await next(elsewhere)];
+    expect([a.path, b.path]).toEqual(['resumed epoch-1', 'resumed epoch-2']);
+    expect(here).toEqual([]);
+    storeText('epoch-1', 'text of a');
+    a.end(resultAt('epoch-1'));
+    expect(await results[0]).toEqual(textOf('text of a'));
+    b.end({ kind: 'lost' });
+    (await next(here)).end(textOf('b'));
+    expect(await results[1]).toEqual(textOf('b'));
+  });
+
+  it('read nothing until it is known which jobs of an earlier run there are', async () => {
+    const { here, owner, read } = setUp();
+    const { promise, resolve } = deferred();
+    owner.looked = promise;
+    void read('a');
+    await new Promise((settled) => setImmediate(settled));
+    expect(here).toEqual([]);
+    resolve();
+    expect((await next(here)).path).toBe('a');
+  });
+
+  it('give a document to workers again whose text Redis has forgotten', async () => {
+    const { elsewhere, here, read } = setUp();
+    void read('busy');
+    void read('a');
+    (await next(elsewhere)).end(resultAt('gone'));
+    expect((await next(elsewhere)).path).toBe('a');
+    expect(here.map(({ path }) => path)).toEqual(['busy']);
   });
 
   it('start what waits when workers come, and when more may be read here', async () => {
@@ -181,7 +227,6 @@ describe('shared readers', () => {
       'the worker has no OCR',
       of({ kind: 'refused', failure: { code: 'NO_OCR', message: '', hint: '' } }),
     ],
-    ['its text is not in Redis any more', resultAt('gone')],
     ['the result has no text', resultAt()],
     ['its text is damaged', resultAt('damaged')],
     ['its text is larger than those of workers', resultAt('large')],

@@ -6,17 +6,23 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { NO_PROGRAMS } from '../../src/content/helpers/programs.js';
 import { abilitiesOf } from '../../src/fleet/abilities.js';
 import { JobQueue } from '../../src/fleet/job-queue.js';
-import { Keys, type Owner, readRecord, WORKER } from '../../src/fleet/protocol.js';
+import { Keys, type Owner, peerDigest, readRecord, WORKER } from '../../src/fleet/protocol.js';
 import { FleetWorker } from '../../src/fleet/worker.js';
 import { systemClock } from '../../src/lib/clock.js';
 import { fileStat } from '../../src/lib/file.js';
 import { silentLogger } from '../../src/lib/logger.js';
-import { type DocumentOrder, type Extracted, pack, STALE } from '../../src/uplink/documents.js';
+import {
+  type DocumentOrder,
+  type Extracted,
+  type PackOrder,
+  pack,
+  STALE,
+} from '../../src/uplink/documents.js';
 import { afterwards } from '../support/afterwards.js';
 import { loggerTo } from '../support/logger.js';
 import { hasRedis, type RedisServer } from '../support/redis-server.js';
 import { temporaryDirectory } from '../support/temp.js';
-import { until } from '../support/wait.js';
+import { deferred, until } from '../support/wait.js';
 import {
   announceOwner,
   BeatClock,
@@ -64,6 +70,7 @@ describe.skipIf(!hasRedis)('a worker', () => {
         endAll();
       },
     };
+    const disk = { pack: async (order: PackOrder) => pack(order) };
     const programs = {
       current: NO_PROGRAMS,
       installed: NO_PROGRAMS,
@@ -78,10 +85,12 @@ describe.skipIf(!hasRedis)('a worker', () => {
       log: loggerTo(logged),
       programs,
       readers,
-      pack: async (order) => pack(order),
-      peerOf: async () => {
-        throw new Error('no peer is needed');
-      },
+      pack: (order) => disk.pack(order),
+      peerOf: async () => ({
+        push: async () => {
+          throw new Error('nothing is pushed');
+        },
+      }),
       slots,
     });
     afterwards('test', () => worker.stop());
@@ -96,10 +105,10 @@ describe.skipIf(!hasRedis)('a worker', () => {
       }, what);
     };
     /** The queue of an owner. */
-    const ownerOf = async ({ epoch }: Owner) => {
+    const ownerOf = async ({ epoch }: Owner, name = 'extract') => {
       const connections = await connectionsTo(fleet);
       const deps = { clock: systemClock, log: silentLogger };
-      const queue = new JobQueue('extract', epoch, fleet.prefix, connections, deps);
+      const queue = new JobQueue(name, epoch, fleet.prefix, connections, deps);
       afterwards('test', () => queue.close());
       return queue;
     };
@@ -117,6 +126,7 @@ describe.skipIf(!hasRedis)('a worker', () => {
     };
     return {
       beats,
+      disk,
       drop,
       fleet,
       folder,
@@ -238,11 +248,60 @@ describe.skipIf(!hasRedis)('a worker', () => {
     await beats(isWorking, 'it works');
   });
 
-  it('takes jobs of an owner with other programs if it reads no documents', async () => {
-    const { beats, fleet, isWorking, redis, worker } = await open({ share: ['push'] });
-    await announceOwner(redis, fleet, { abilities: ['.doc by catdoc'] });
+  it('takes jobs of an owner with other programs if it reads no documents, and no document', async () => {
+    const { beats, drop, fleet, isWorking, ownerOf, redis, report, worker } = await open({
+      share: ['push'],
+    });
+    const owner = await announceOwner(redis, fleet, { abilities: ['.doc by catdoc'] });
+    const queue = await ownerOf(owner);
+    void queue.run(drop('a.pdf'));
+    await until(async () => (await queue.waiting()) === 1, 'the document waits');
     worker.start();
     await beats(isWorking, 'it works');
+    await beats(async () => ((await report())?.pushSlots ?? 0) > 0, 'it takes batches');
+    expect(await report()).toMatchObject({ slots: 0, active: 0 });
+    expect(await queue.waiting()).toBe(1);
+  });
+
+  it('takes no batches while one of a folder that hangs is not read, and names the folder', async () => {
+    const { beats, disk, drop, fleet, isIdleFor, isWorking, ownerOf, redis, report, worker } =
+      await open({ share: ['push'] });
+    const owner = await announceOwner(redis, fleet, { folders: ['inbox'] });
+    const { folder, path, version } = drop('a.txt');
+    const { promise: goesOn, resolve: goOn } = deferred();
+    afterwards('test', goOn);
+    let isReading = false;
+    disk.pack = async (order) => {
+      isReading = true;
+      await goesOn;
+      return pack(order);
+    };
+    worker.start();
+    await beats(isWorking, 'it works');
+    const file = { folder, path, version: { ...version, encoding: 'utf-8' } };
+    void (await ownerOf(owner, 'push')).run({ dialect: 'standard', files: [file] });
+    await until(() => isReading, 'it reads');
+    expect((await report())?.idle).toBeUndefined();
+    await beats(isIdleFor('folders'), 'it is idle');
+    expect(await report()).toMatchObject({ idle: { folders: ['inbox'] } });
+    await beats(async () => (await report())?.pushSlots === 0, 'it takes no batches');
+    goOn();
+    await beats(isWorking, 'it works again');
+  });
+
+  it('takes no batches of an owner that has another peer, and says so', async () => {
+    const { beats, fleet, isWorking, logged, redis, report, worker } = await open({
+      share: ['push'],
+    });
+    await announceOwner(redis, fleet, { peer: peerDigest('http://other.example/') });
+    worker.start();
+    await beats(isWorking, 'it works');
+    await beats(async () => (await report())?.noPush === 'peer', 'it says so');
+    expect(await report()).toMatchObject({ pushSlots: 0 });
+    expect(logged.filter((line) => line.includes('another `peer.url`'))).toHaveLength(1);
+    await announceOwner(redis, fleet, { peer: peerDigest('embedded') });
+    await beats(async () => ((await report())?.pushSlots ?? 0) > 0, 'it takes batches');
+    expect((await report())?.noPush).toBeUndefined();
   });
 
   it('does a job that it took when it became idle for another', async () => {

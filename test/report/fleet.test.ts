@@ -65,6 +65,7 @@ describe('a fleet that is well', () => {
     const ada = { host: 'ada', worker: 'id-of-ada' };
     for (const [name, value] of [
       ['ready', 1],
+      ['peer_up', 1],
       ['jobs', 2],
       ['slots', 4],
       ['done_total', 1_204],
@@ -72,6 +73,8 @@ describe('a fleet that is well', () => {
       ['seen_seconds', 2],
     ] as const)
       expect(values.get(`peersync_worker_${name}`)).toContainEqual([ada, value]);
+    const cut = metricsOf(fleetOf([workerOf('ada', { noPush: 'unreachable' })]));
+    expect(cut.get('peersync_worker_peer_up')).toContainEqual([ada, 0]);
     const failure = { kind: 'owned' as const, message: '', hint: '', since: NOW };
     expect(metricsOf({ ...fleet, failure }).get('peersync_fleet_redis_up')).toEqual([[{}, 0]]);
     const none = [...metricsOf(undefined).keys()];
@@ -159,6 +162,25 @@ describe('a condition of the fleet', () => {
       ),
     ]);
     expect(textOf(fleet)).toMatch(/^ada .* has other programs$/m);
+  });
+
+  it('names the machine of a worker that pushes nothing, why, and what to do', () => {
+    const texts = (['peer', 'urls', 'denied', 'unreachable'] as const).map((noPush) => {
+      const fleet = fleetOf([workerOf('ada', { noPush })]);
+      const [condition] = conditionsOf(fleet);
+      return `${condition} (${/^ada .* ago +(.*)$/m.exec(textOf(fleet))?.[1]})`;
+    });
+    expect(texts).toEqual([
+      'WORKER_PEER ada: The worker on "ada" pushes nothing, because its `peer.url` is another one. | Set `peer.url` there as it is here, and start the worker again. (has another `peer.url`)',
+      'WORKER_PEER ada: The worker on "ada" pushes nothing, because a folder has another `url` there. | Set the `url` of each folder there as it is here, and start the worker again. (has another `url` for a folder)',
+      'WORKER_PEER ada: The worker on "ada" pushes nothing, because the peer does not let it in. | See `peer.auth` there. `peersync check --worker` there says more. (is not let in by the peer)',
+      'WORKER_PEER ada: The worker on "ada" pushes nothing, because it does not reach the peer. | See whether the network and the firewall let it. `peersync check --worker` there says more. (does not reach the peer)',
+    ]);
+    // One that takes no jobs has one condition.
+    const idle = workerOf('ada', { noPush: 'denied', idle: { reason: 'build' } });
+    expect(conditionsOf(fleetOf([idle]))).toEqual([expect.stringMatching(/^WORKER_VERSION/)]);
+    const fleet = fleetOf([workerOf('ada', { noPush: 'denied' })]);
+    expect(shownConditions(report({ fleet }))).toMatchObject([{ about: 'ada', href: '#workers' }]);
   });
 
   it('names a worker that is gone, and counts many', () => {

@@ -6,6 +6,32 @@ function ip(...args: readonly string[]): boolean {
   return spawnSync('ip', args, { stdio: 'ignore' }).status === 0;
 }
 
+/** The names of links and namespaces begin with it: the process that made them, and a number. */
+const NAME = /^ps(?<pid>\d{1,7})x[0-9a-f]{2}/;
+
+/** Whether a process lives, perhaps one of another user. */
+function lives(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
+/** Removes what test runs have left that were killed. */
+function removeLeftovers(): void {
+  for (const what of ['netns', 'link']) {
+    const { stdout } = spawnSync('ip', ['-brief', what, 'show'], { encoding: 'utf8' });
+    for (const line of (stdout ?? '').split('\n')) {
+      const name = line.split(/[\s@]/, 1)[0] ?? '';
+      const pid = NAME.exec(name)?.groups?.pid;
+      // A link goes with the other end of it, and with its namespace.
+      if (pid !== undefined && !lives(Number(pid))) ip(what, 'del', name);
+    }
+  }
+}
+
 /**
  * Machines that share a network, as namespaces of this one. Linux only, and only for root.
  *
@@ -24,8 +50,9 @@ export class NetworkNamespaces {
 
   /** @returns undefined where there are no namespaces, or the test may not make any */
   static create(count: number): NetworkNamespaces | undefined {
+    removeLeftovers();
     const id = randomInt(0xffff);
-    const name = `ps${id.toString(16)}`;
+    const name = `ps${process.pid}x${(id & 255).toString(16).padStart(2, '0')}`;
     const net = `10.${64 + ((id >> 8) % 64)}.${id & 255}`;
     const made = new NetworkNamespaces(name, net, count);
     afterwards('test', () => made.#remove());

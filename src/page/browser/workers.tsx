@@ -1,6 +1,6 @@
 import { amountText as amount, numberText as count, counted } from '../../lib/text.js';
 import { durationText } from '../../lib/units.js';
-import { type FleetReport, idleText, type WorkerStatus } from '../../report/fleet.js';
+import { type FleetReport, idleText, noPushText, type WorkerStatus } from '../../report/fleet.js';
 import { Icon, Name, type Props, SectionHead, Table } from './components.js';
 import { timeAgo } from './words.js';
 
@@ -11,6 +11,7 @@ export function Workers({ model }: Props) {
   const cells = (worker: WorkerStatus) => {
     const { active, done, failed, host, perSecond, pid, seenAt, slots, version } = worker;
     const idle = idleText(worker);
+    const trouble = idle || noPushText(worker);
     return [
       <div class="wrapped" key="head">
         <span class="name">
@@ -24,12 +25,12 @@ export function Workers({ model }: Props) {
       perSecond === undefined ? '–' : amount(perSecond),
       count(done),
       count(failed),
-      idle !== '' && (
+      trouble !== '' && (
         <ul class="conditions">
           <li class="line s-warn">
             <Icon of="warn" />
             <p>
-              Takes no jobs: it <Name of={idle} />.
+              {idle === '' ? 'Pushes nothing' : 'Takes no jobs'}: it <Name of={trouble} />.
             </p>
           </li>
         </ul>
