@@ -23,6 +23,8 @@ export const searchCommand = define({
     total: z.number(),
     totalIsExact: z.boolean(),
     corrected: z.string().optional(),
+    without: z.array(z.string()).optional(),
+    otherForms: z.number().optional(),
     items: z.array(
       z.object({
         url: z.string(),
@@ -42,6 +44,9 @@ export const searchCommand = define({
   },
   options: {
     collection: option.value('Only documents of this collection'),
+    type: option.value('Only files of this type, such as pdf, image or mail'),
+    after: option.value('Only documents from this year, month or day on, such as 2024-03'),
+    before: option.value('Only documents up to this year, month or day'),
     limit: option.preset('10', `At most so many, up to ${MAX_RESULTS}`),
     sort: option.oneOf(['date'], 'The newest first; the best first unless given'),
   },
@@ -50,6 +55,7 @@ export const searchCommand = define({
     [`$0 search '"green tea"'`, 'Both words together; the outer quotes are for the shell'],
     ['$0 search invoice --collection bills --sort date', 'The newest of one collection'],
     ['$0 search tea -milk', 'Tea, and no milk'],
+    ['$0 search lease --type pdf --after 2023-07 --before 2024', 'PDF files of a year and a half'],
     ['$0 search --json -- "$WORDS"', 'For a program; behind `--` nothing is an option'],
   ],
   run: async (options) => {
@@ -62,10 +68,18 @@ export const searchCommand = define({
     const limit = option.wholeNumber('--limit', options.limit);
     if (limit > MAX_RESULTS)
       throw new UsageError(`--limit: received ${limit}.`, `Give at most ${MAX_RESULTS}.`);
-    const { collection, sort } = options;
-    const found = await askPeer(options, (client, signal) =>
-      client.search({ words, collection, limit, sort }, { signal }),
-    );
+    const { after, before, collection, sort, type } = options;
+    for (const [name, moment] of Object.entries({ after, before })) checkMoment(name, moment);
+    if (type !== undefined && !/^\w+$/.test(type))
+      throw new UsageError(`--type: received "${type}".`, 'Give an extension, such as pdf.');
+    const query = { words, type, after, before, collection, limit, sort };
+    const found = await askPeer(options, (client, signal) => client.search(query, { signal }));
+    if (found === undefined && (type ?? after ?? before) !== undefined)
+      throw new PeersyncError({
+        code: 'NO_SEARCH',
+        message: 'The search of this peer does not know --type, --after and --before.',
+        hint: 'Leave them out; the embedded peer knows them.',
+      });
     if (found === undefined)
       throw new PeersyncError({
         code: 'NO_SEARCH',
@@ -78,6 +92,18 @@ export const searchCommand = define({
   },
 });
 
+/** @throws UsageError if it is no year, month or day */
+function checkMoment(name: string, moment: string | undefined): void {
+  if (moment === undefined) return;
+  const isForm = /^\d{4}(-\d\d(-\d\d)?)?$/.test(moment);
+  const at = new Date(moment);
+  if (isForm && !Number.isNaN(at.getTime()) && at.toISOString().startsWith(moment)) return;
+  throw new UsageError(
+    `--${name}: received "${moment}".`,
+    'Give a year, a month or a day, such as 2024, 2024-03 or 2024-03-17.',
+  );
+}
+
 interface Terminal {
   readonly isTTY?: boolean | undefined;
   readonly columns?: number | undefined;
@@ -88,10 +114,11 @@ const LINKED = new Set(['http:', 'https:', 'ftp:', 'file:']);
 
 /** Returns the results as lines. In a terminal, titles are bold links (OSC 8). */
 export function searchText(
-  { corrected, items, query, total, totalIsExact }: SearchAnswer & { readonly query: string },
+  answer: SearchAnswer & { readonly query: string },
   out: Terminal,
   env: Readonly<Record<string, string | undefined>>,
 ): string[] {
+  const { corrected, items, otherForms, query, total, totalIsExact, without } = answer;
   const isDrawn = canDraw(out, env);
   const width = isDrawn ? columnsOf(out) : undefined;
   const bold = (text: string) => (isDrawn && wantsColour(env) ? `\x1b[1m${text}\x1b[0m` : text);
@@ -101,6 +128,10 @@ export function searchText(
       : text;
   const many = `${totalIsExact ? '' : 'more than '}${counted(total, 'result')}`;
   const instead = corrected === undefined ? '' : ` for ${safe(corrected)}, which is similar`;
+  const some = otherForms === total ? 'with' : `${otherForms} of them with`;
+  const forms = otherForms === undefined ? '' : `, ${some} other forms of the words`;
+  const missing =
+    without === undefined ? '' : `, without ${without.map(safe).join(' and without ')}`;
   if (items.length === 0) return [`Nothing found for ${safe(query)}.`];
   return [
     ...items.flatMap((item) => [
@@ -110,7 +141,7 @@ export function searchText(
       `  ${factsOf(item)}`.trimEnd(),
       '',
     ]),
-    `${items.length} of ${many}${instead}.`,
+    `${items.length} of ${many}${instead}${forms}${missing}.`,
   ].filter((line, i, lines) => line !== '' || lines[i - 1] !== '');
 }
 

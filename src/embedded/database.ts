@@ -165,9 +165,7 @@ export class Database {
     });
   }
 
-  /**
-   * Returns all rows. Statements stay prepared, so `sql` must come from a small fixed set.
-   */
+  /** Returns all rows. The statements that were used last stay prepared. */
   rows(sql: string, ...values: Value[]): Row[] {
     return this.#with(sql, (statement) => statement.all(values));
   }
@@ -225,10 +223,20 @@ export class Database {
     this.#connection.close();
   }
 
+  #forgetOldest(): void {
+    for (const [sql, statement] of this.#statements) {
+      this.#statements.delete(sql);
+      statement.finalize();
+      return;
+    }
+  }
+
   #with<T>(sql: string, use: (statement: Statement) => T): T {
-    const kept = this.#statements.get(sql);
-    const statement = kept ?? this.#connection.prepare(sql);
-    if (!kept) this.#statements.set(sql, statement);
+    const statement = this.#statements.get(sql) ?? this.#connection.prepare(sql);
+    // The statement that was used last is the last one of the map.
+    this.#statements.delete(sql);
+    this.#statements.set(sql, statement);
+    if (this.#statements.size > MAX_STATEMENTS) this.#forgetOldest();
     try {
       return use(statement);
     } catch (error) {
@@ -238,6 +246,9 @@ export class Database {
     }
   }
 }
+
+/** The most statements that stay prepared. Each takes about 40 kB. */
+const MAX_STATEMENTS = 200;
 
 const DISK_CODES = ['ENOSPC', 'EDQUOT', 'EFBIG', 'EIO'];
 

@@ -6,7 +6,7 @@ import { normaliseUrl, shownTitle, urlHash } from './content.js';
 import { type Document, type DocumentStore, metadataOf, type Pushed } from './documents.js';
 import { type Form, Refusal, SMALL } from './form.js';
 import { originOf, timeOf } from './markup.js';
-import { parseQuery } from './query.js';
+import { parseQuery } from './query-parser.js';
 import type { Body, Context } from './server.js';
 import { highlighted } from './snippets.js';
 

@@ -1,21 +1,29 @@
-import { editDistance } from '../lib/text.js';
-import { type Database, int, text } from './database.js';
+import { systemClock } from '../lib/clock.js';
+import { type Database, int } from './database.js';
 import type { Document, DocumentStore } from './documents.js';
+import { withCompounds, withOtherForms } from './forms.js';
 import {
   BY_RANK,
   byDate,
   type Condition,
   conditionOf,
-  type Highlights,
   newestFirst,
-  type ParsedQuery,
-  parseQuery,
   prefixSearchOf,
   type Scope,
   selectOf,
-  type Term,
   without,
 } from './query.js';
+import {
+  type Clause,
+  type Group,
+  type Highlights,
+  type ParsedQuery,
+  parseQuery,
+  type Term,
+  termsOf,
+} from './query-parser.js';
+import { isInVocabulary, mayBeLeftOut, rangeOf, repaired, TERMS } from './repair.js';
+import { tellsApart } from './stop-words.js';
 
 /**
  * The most documents that are counted and ranked. For words that occur nearly everywhere, more
@@ -23,8 +31,13 @@ import {
  */
 export const MAX_COUNTED = 10_000;
 
+/** Compounds are looked for in an index of up to so many documents. It takes 100 ms there. */
+const MAX_DOCUMENTS_FOR_COMPOUNDS = 50_000;
+
 export interface SearchRequest {
   readonly query: string;
+  /** Whether the query is still being typed: its last word may go on. @default false */
+  readonly isTyping?: boolean;
   /** Restricts the search to one collection; empty for all. */
   readonly collection: string;
   readonly offset: number;
@@ -47,8 +60,16 @@ interface SearchResult {
   /** The documents from `offset` on, best first. */
   readonly found: readonly Document[];
   readonly highlights: Highlights;
+  /** The condition that all results meet; undefined if nothing was asked for. */
+  readonly condition?: Condition;
   /** The query that was answered instead, because nothing was found for a misspelt one. */
   readonly corrected?: string;
+  /** The terms that were left out, as they were written, because no document has all. */
+  readonly without?: readonly string[];
+  /** The number of results that have only other forms of some words. */
+  readonly otherForms?: number;
+  /** The last term, if it was taken as a prefix because nothing has it as it is. */
+  readonly prefix?: string;
 }
 
 interface SearchDeps {
@@ -63,16 +84,151 @@ interface SearchDeps {
  * - Of more results, or with a short prefix, those with the words in title or name are ranked
  *   first. The others follow, newest first.
  * - A query without words lists the newest documents.
- * - If nothing is found, words that no document has are replaced by the most similar ones.
+ * - Few results are followed by those with other forms of the words, which are ranked below them.
+ * - Nothing is left out of a query that finds something. If it finds nothing, words that no
+ *   document has are replaced by the most similar ones, and those without a similar one are left
+ *   out. If no document has all of the others, the most frequent words are left out.
  */
 export function findDocuments(request: SearchRequest, deps: SearchDeps): SearchResult {
-  const query = narrowed(parseQuery(request.query), deps.database);
+  const { database } = deps;
+  const query = narrowed(parseQuery(request.query, request.isTyping), database);
+  const result = asTyped(query, request.query, request, deps);
+  if (result.total > 0 || query.terms.length + query.groups.length === 0) return result;
+  const isSmall = deps.documents.count('documents') <= MAX_DOCUMENTS_FOR_COMPOUNDS;
+  const compounds = isSmall ? withCompounds(query, database) : undefined;
+  const inCompounds = compounds && asOtherForms(run(compounds, request, deps));
+  if (inCompounds !== undefined && inCompounds.total > 0) return inCompounds;
+  const meant = repaired(request.query, query, database);
+  if (meant === undefined) return result;
+  const { isCorrected, isLastKept, text, without } = meant;
+  const isQuestion = query.terms.length >= MIN_QUESTION_TERMS;
+  const second = narrowed(parseQuery(text, request.isTyping === true && isLastKept), database);
+  if (!second.terms.some(tellsApart) && query.terms.some(tellsApart)) return result;
+  const relaxed = relaxedUntilFound(second, { isQuestion, text }, request, deps);
+  if (relaxed === undefined) return result;
+  const left = [...without, ...relaxed.without];
+  return {
+    ...relaxed.result,
+    ...(isCorrected && { corrected: text }),
+    ...(left.length > 0 && { without: left }),
+  };
+}
+
+/**
+ * Answers a query whose last term may still be being typed. A phrase such as `log-in` is taken as a
+ * prefix only if no document has it as it is.
+ */
+function asTyped(
+  query: ParsedQuery,
+  text: string,
+  request: SearchRequest,
+  deps: SearchDeps,
+): SearchResult {
+  const typed = query.terms.find((term) => term.isBeingTyped && term.words.length > 1);
+  if (typed === undefined) return withForms(query, request, deps);
+  const whole = query.terms.map((term) => (term === typed ? { ...term, isPrefix: false } : term));
+  const exact = run({ ...query, terms: whole }, request, deps);
+  if (exact.total > 0 || !typed.isPrefix) return exact;
   const result = run(query, request, deps);
-  if (result.total > 0 || query.terms.length === 0) return result;
-  const instead = corrected(request.query, query, deps.database);
-  if (instead === undefined) return result;
-  const second = run(narrowed(parseQuery(instead), deps.database), request, deps);
-  return second.total > 0 ? { ...second, corrected: instead } : result;
+  const prefix = text.slice(typed.start, typed.end);
+  return result.total > 0 ? { ...result, prefix } : result;
+}
+
+/** The most results that are followed by those with other forms of the words. */
+const FEW_RESULTS = 100;
+
+/** Answers a query. Few results are followed by those with other forms of the words. */
+function withForms(query: ParsedQuery, request: SearchRequest, deps: SearchDeps): SearchResult {
+  const exact = run(query, request, deps);
+  const { condition, highlights, total } = exact;
+  if (total > FEW_RESULTS || condition === undefined || query.terms.length === 0) return exact;
+  const wider = withOtherForms(query, deps.database);
+  if (wider === undefined) return exact;
+  const all = conditionOf(inCollections(wider, request), 'all');
+  if (total === 0) return asOtherForms(run(wider, request, deps));
+  const others = without(all, condition);
+  const otherForms = countOf(others, deps.database);
+  if (otherForms === 0) return exact;
+  const { limit, offset } = request;
+  const rest = {
+    limit: limit - exact.found.length,
+    offset: Math.max(0, offset - total),
+  };
+  const order = others.source === 'words' ? BY_RANK : newestFirst(others);
+  const ids = rest.limit === 0 ? [] : pick(others, order, rest, deps.database);
+  const more = ids.flatMap((id) => deps.documents.find('id', id) ?? []);
+  return {
+    ...exact,
+    total: Math.min(MAX_COUNTED, total + otherForms),
+    totalIsExact: total + otherForms <= MAX_COUNTED,
+    found: [...exact.found, ...more],
+    highlights: total > offset + limit ? highlights : wider.highlights,
+    condition: all,
+    otherForms,
+  };
+}
+
+function asOtherForms(result: SearchResult): SearchResult {
+  return result.total === 0 ? result : { ...result, otherForms: result.total };
+}
+
+/** A sentence with fewer terms is no question. */
+const MIN_QUESTION_TERMS = 4;
+
+/** The most ways to leave out terms that are tried, and the longest time for that, in ms. */
+const MAX_TRIED = 60;
+const MAX_TRYING_MS = 100;
+
+/**
+ * Leaves out terms until something is found: as few as possible, and of as few the most frequent
+ * ones. Of a question, the words that every text has are left out first. At least half of the
+ * others stay. Phrases in quotes, titles and numbers are never left out.
+ */
+function relaxedUntilFound(
+  query: ParsedQuery,
+  { isQuestion, text }: { readonly isQuestion: boolean; readonly text: string },
+  request: SearchRequest,
+  deps: SearchDeps,
+): { readonly result: SearchResult; readonly without: readonly string[] } | undefined {
+  const others = conditionOf(inCollections({ ...query, terms: [] }, request), 'all');
+  if (countOf(others, deps.database) === 0) return undefined;
+  const startedAt = systemClock.now();
+  const telling = query.terms.filter(tellsApart);
+  const terms = isQuestion && telling.length > 0 ? telling : query.terms;
+  const most = Math.floor(telling.length / 2);
+  const removable = terms
+    .filter((term) => mayBeLeftOut(term))
+    .map((term) => ({ term, documents: frequencyOf(term, deps.database) }))
+    .sort((a, b) => b.documents - a.documents)
+    .map(({ term }) => term);
+  let tried = 0;
+  for (let count = 0; count <= most; count += 1)
+    for (const removed of choices(removable, count)) {
+      const kept = terms.filter((term) => !removed.includes(term));
+      tried += 1;
+      const isOver = tried > MAX_TRIED || systemClock.now() - startedAt > MAX_TRYING_MS;
+      if (isOver) return undefined;
+      if (kept.length + query.groups.length === 0) continue;
+      const result = asTyped({ ...query, terms: kept }, text, request, deps);
+      if (result.total === 0) continue;
+      const inOrder = removed.toSorted((a, b) => a.start - b.start);
+      return { result, without: inOrder.map(({ end, start }) => text.slice(start, end)) };
+    }
+  return undefined;
+}
+
+/** Yields the ways to choose so many of some values, those with the first values first. */
+function* choices<T>(values: readonly T[], count: number): Iterable<readonly T[]> {
+  if (count === 0) yield [];
+  else
+    for (const [i, value] of values.entries())
+      for (const others of choices(values.slice(i + 1), count - 1)) yield [value, ...others];
+}
+
+/** Returns the number of documents that have a term, at most MAX_COUNTED + 1. */
+function frequencyOf(term: Term, database: Database): number {
+  const query = { ...parseQuery(''), terms: [term] };
+  return countOf(conditionOf(query, 'all'), database);
 }
 
 /**
@@ -88,26 +244,40 @@ function narrowed(query: ParsedQuery, database: Database): ParsedQuery {
     const isNarrow = !isExpanded || !isTooWide(term.words.at(-1) ?? '', database);
     return isNarrow ? spelt : { ...spelt, isPrefix: false };
   };
+  // In a group, short prefixes are expanded, too.
+  const narrowedMember = (term: Term): Term => {
+    const isWide = term.isPrefix && isTooWide(term.words.at(-1) ?? '', database);
+    return narrowedTerm(isWide ? { ...term, isPrefix: false } : term);
+  };
+  const narrowedClause = (clause: Clause): Clause =>
+    clause.kind === 'term' ? narrowedMember(clause) : narrowedGroup(clause);
+  const narrowedGroup = (group: Group): Group => ({
+    ...group,
+    parts: group.parts.map(narrowedClause),
+    excluded: group.excluded.map(narrowedClause),
+  });
   return {
     ...query,
     terms: query.terms.map(narrowedTerm),
     excluded: query.excluded.map(narrowedTerm),
+    groups: query.groups.map(narrowedGroup),
+    excludedGroups: query.excludedGroups.map(narrowedGroup),
   };
 }
 
 function run(parsed: ParsedQuery, request: SearchRequest, deps: SearchDeps): SearchResult {
   const { database, documents } = deps;
-  const { excluded, highlights, terms, urls } = parsed;
-  const collections = [request.collection, ...parsed.collections].filter((name) => name !== '');
-  const query: ParsedQuery = { ...parsed, collections };
-  const hasWords = terms.length + excluded.length > 0;
-  const isEmpty = !hasWords && urls.length + collections.length === 0;
+  const { excluded, excludedGroups, filters, groups, highlights, terms, urls } = parsed;
+  const query = inCollections(parsed, request);
+  const { collections } = query;
+  const hasWords = [terms, excluded, groups, excludedGroups].some((list) => list.length > 0);
+  const isEmpty = !hasWords && urls.length + collections.length + filters.length === 0;
   // Punctuation alone finds nothing. A query of spaces lists all documents.
   if (isEmpty && request.query.trim() !== '')
     return { total: 0, totalIsExact: true, found: [], highlights };
 
   const all = conditionOf(query, 'all');
-  const hasStoredCount = !hasWords && urls.length === 0 && collections.length < 2;
+  const hasStoredCount = !hasWords && urls.length + filters.length === 0 && collections.length < 2;
   const [collection] = collections;
   const stored = collection === undefined ? 'documents' : ({ collection } as const);
   const total = hasStoredCount ? documents.count(stored) : countOf(all, database);
@@ -115,10 +285,19 @@ function run(parsed: ParsedQuery, request: SearchRequest, deps: SearchDeps): Sea
   return {
     total: hasStoredCount ? total : Math.min(total, MAX_COUNTED),
     totalIsExact: hasStoredCount || isFew,
-    found: pageOf(query, request, isFew, database)
+    found: (total === 0 ? [] : pageOf(query, request, isFew, database))
       .map((id) => documents.find('id', id))
       .filter((document) => document !== undefined),
     highlights,
+    condition: all,
+  };
+}
+
+/** Returns the query with the collection of the request as one more filter. */
+function inCollections(query: ParsedQuery, { collection }: SearchRequest): ParsedQuery {
+  return {
+    ...query,
+    collections: [collection, ...query.collections].filter((name) => name !== ''),
   };
 }
 
@@ -132,10 +311,11 @@ function pageOf(
   const all = conditionOf(query, 'all');
   const newest = (): number[] => pick(all, newestFirst(all), { limit, offset }, database);
   if (sort === 'date' && isFew) return pick(all, byDate(all), { limit, offset }, database);
-  if (sort === 'date' || query.terms.length === 0) return newest();
+  const required = [...query.terms, ...query.groups.flatMap(termsOf)];
+  if (sort === 'date' || required.length === 0) return newest();
   if (isFew && all.source === 'words') return pick(all, BY_RANK, { limit, offset }, database);
 
-  const hasPrefix = query.terms.some((term) => term.isPrefix);
+  const hasPrefix = required.some((term) => term.isPrefix);
   const scopes: readonly Scope[] = hasPrefix ? ['prefixes in heads', 'heads'] : ['heads'];
   for (const scope of scopes) {
     const first = conditionOf(query, scope);
@@ -168,21 +348,6 @@ function pick(
   return database.rows(sql, ...condition.values, limit, offset).map((row) => int(row, 'document'));
 }
 
-/** Terms of the index with the number of documents that have them, in order. */
-const TERMS = 'SELECT term, doc FROM vocabulary WHERE term >= ? AND term < ?';
-
-/** Returns the bounds of the terms that begin with a prefix, for `>=` and `<`. */
-function rangeOf(prefix: string): [from: string, to: string] {
-  return [prefix, `${prefix}\u{10ffff}`];
-}
-
-/** Whether a document has this term, or a term with this prefix. */
-function isInVocabulary(word: string, isPrefix: boolean, database: Database): boolean {
-  const [from, to] = isPrefix ? rangeOf(word) : [word, word];
-  const sql = 'SELECT 1 AS found FROM vocabulary WHERE term >= ? AND term <= ? LIMIT 1';
-  return database.row(sql, from, to) !== undefined;
-}
-
 /** More terms take too long to expand. */
 const MAX_EXPANDED_TERMS = 10_000;
 /**
@@ -202,67 +367,4 @@ function isTooWide(prefix: string, database: Database): boolean {
     return terms <= MAX_EXPANDED_TERMS && (terms > FEW_TERMS || documents < MANY_DOCUMENTS);
   });
   return terms > MAX_EXPANDED_TERMS;
-}
-
-/** A shorter word resembles too many others. */
-const MIN_CORRECTED_LETTERS = 5;
-
-/**
- * Returns the query with each word that no document has replaced by the most similar term;
- * undefined if nothing can be corrected. Phrases and words in quotes stay.
- */
-function corrected(query: string, { terms }: ParsedQuery, database: Database): string | undefined {
-  let text = query;
-  // From the end, so that the positions before it stay valid.
-  for (const term of terms.toReversed()) {
-    if (!isMisspelt(term, database)) continue;
-    const similar = mostSimilarTerm(term.words[0] ?? '', database);
-    if (similar === undefined) return undefined;
-    const source = query.slice(term.start, term.end);
-    const field = /^title:/i.exec(source)?.[0] ?? '';
-    const star = source.endsWith('*') ? '*' : '';
-    text = `${text.slice(0, term.start)}${field}${similar}${star}${text.slice(term.end)}`;
-  }
-  return text === query ? undefined : text;
-}
-
-function isMisspelt({ isQuoted, variants, words }: Term, database: Database): boolean {
-  const [word = ''] = words;
-  if (isQuoted || words.length > 1 || [...word].length < MIN_CORRECTED_LETTERS) return false;
-  return !variants.some((variant) => isInVocabulary(variant, false, database));
-}
-
-/** A shorter word is corrected by one edit, a longer one by two. */
-const MIN_LETTERS_FOR_TWO_EDITS = 8;
-/**
- * The work to look for similar terms, about 100 ms. A term costs TERM_COST and one for each
- * document that has it.
- */
-const MAX_COST = 1_500_000;
-const TERM_COST = 30;
-
-/**
- * Returns the term with the smallest edit distance; of several, the most frequent one. The first
- * letter is taken to be right. Terms with the same first two letters are tried first.
- */
-function mostSimilarTerm(word: string, database: Database): string | undefined {
-  const letters = [...word];
-  let limit = letters.length < MIN_LETTERS_FOR_TWO_EDITS ? 1 : 2;
-  let cost = 0;
-  let best: { readonly term: string; readonly documents: number } | undefined;
-  for (const prefix of [letters.slice(0, 2).join(''), letters[0] ?? '']) {
-    database.scan(TERMS, rangeOf(prefix), (row) => {
-      const term = text(row, 'term');
-      const documents = int(row, 'doc');
-      const distance = editDistance(letters, [...term], limit);
-      if (distance < limit || (distance === limit && documents > (best?.documents ?? 0))) {
-        limit = distance;
-        best = { term, documents };
-      }
-      cost += TERM_COST + documents;
-      return cost < MAX_COST;
-    });
-    if (best !== undefined) break;
-  }
-  return best?.term;
 }

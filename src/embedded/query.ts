@@ -1,164 +1,26 @@
-import { domainToASCII } from 'node:url';
-import { fold, MAX_PREFIX_LETTERS, PREFIX_MARK, wordsOf } from './words.js';
-
-/** A query with more words is read up to this one. */
-const MAX_WORDS = 32;
-const MAX_QUERY_CHARS = 1_000;
-/** Filters of one kind, such as `site:`. Further ones are ignored. */
-const MAX_FILTERS = 2;
-
-/** A word or a phrase of a query. */
-export interface Term {
-  /** The folded words. Several are a phrase. */
-  readonly words: readonly string[];
-  /**
-   * The spellings of a single word, itself first: brücke, bruecke, brucke. Of a phrase, its words.
-   */
-  readonly variants: readonly string[];
-  /** Whether the last word is a prefix. */
-  readonly isPrefix: boolean;
-  readonly isInTitle: boolean;
-  readonly isQuoted: boolean;
-  /** The position of the term in the query, for corrections. */
-  readonly start: number;
-  readonly end: number;
-}
-
-/** The words of a text that a query highlights. */
-export interface Highlights {
-  readonly isEmpty: boolean;
-  /** @param word folded as in `words.ts` */
-  has(word: string): boolean;
-}
-
-export interface ParsedQuery {
-  /** The terms that a document must have. */
-  readonly terms: readonly Term[];
-  /** The terms that a document must not have. */
-  readonly excluded: readonly Term[];
-  readonly collections: readonly string[];
-  /** Prefixes of URLs, with or without a scheme. */
-  readonly urls: readonly string[];
-  readonly highlights: Highlights;
-}
-
-/** Matches `word`, `"a phrase"`, `-word`, `title:word` and the filters. */
-const TERM = /(-(?!-)|)(?:(title|collection|site|url):)?(?:"([^"]*)"?|([^\s"]+))/gi;
-
-/**
- * Parses a query for people.
- *
- * - A document must have every term. A phrase in quotes must occur as written.
- * - `-word` excludes documents with that word.
- * - `word*` is a prefix. So is the last word while it is typed, that is, without a space behind it.
- * - `title:` restricts a term to titles. `collection:`, `site:` and `url:` are filters. The latter
- *   two take the prefix of a URL.
- */
-export function parseQuery(asked: string): ParsedQuery {
-  const query = asked.slice(0, MAX_QUERY_CHARS);
-  const terms: Term[] = [];
-  const excluded: Term[] = [];
-  const collections: string[] = [];
-  const urls: string[] = [];
-  const seen = new Set<string>();
-  let wordCount = 0;
-  for (const match of query.matchAll(TERM)) {
-    const [source, minus, field = '', phrase, word = ''] = match;
-    const content = phrase ?? word;
-    const name = field.toLowerCase();
-    const isExcluded = minus !== '';
-    if (!isExcluded && name !== '' && name !== 'title') {
-      const filters = name === 'collection' ? collections : urls;
-      if (filters.length < MAX_FILTERS) filters.push(content);
-      continue;
-    }
-    const words = wordsOf(content).slice(0, MAX_WORDS - wordCount);
-    if (words.length === 0 || seen.has(source)) continue;
-    seen.add(source);
-    wordCount += words.length;
-    const end = match.index + source.length;
-    const isQuoted = phrase !== undefined;
-    const isBeingTyped = !isQuoted && !isExcluded && end === asked.length;
-    const [single = ''] = words;
-    const term: Term = {
-      words,
-      variants: words.length === 1 && !isQuoted ? spellingsOf(content, single) : words,
-      isPrefix: content.endsWith('*') || isBeingTyped,
-      isInTitle: name === 'title',
-      isQuoted,
-      start: match.index,
-      end,
-    };
-    if (isExcluded) excluded.push(term);
-    else terms.push(term);
-  }
-  return { terms, excluded, collections, urls, highlights: highlightsOf(terms) };
-}
+import { DATE, urlRangesOf } from './filters.js';
+import type { Clause, ParsedQuery, Term } from './query-parser.js';
+import { MAX_PREFIX_LETTERS, PREFIX_MARK } from './words.js';
 
 /**
  * The search for the prefix at the end of a term:
  *
  * - `none`: the term has none, or its last word is a single letter. Whole words are searched.
  * - `indexed`: the term is one short prefix, which the table `prefixes` has as a term of its own.
- * - `split`: a phrase ends in a very short prefix. The phrase before it is searched in `words`, and
- *   the prefix anywhere in the same document, in `prefixes`.
  * - `expanded`: FTS5 merges the postings of all terms with this prefix (`word*`).
  */
-type PrefixSearch = 'none' | 'indexed' | 'split' | 'expanded';
+type PrefixSearch = 'none' | 'indexed' | 'expanded';
 
-/** The longest last word of a phrase that is split. More than that is quick enough to expand. */
-const MAX_SPLIT_LETTERS = 3;
-
-export function prefixSearchOf({ isPrefix, isInTitle, variants, words }: Term): PrefixSearch {
+export function prefixSearchOf({ isPrefix, variants, words }: Term): PrefixSearch {
   if (!isPrefix) return 'none';
-  const isSingle = words.length === 1;
   const isIndexed = (word: string): boolean => hasLetters(word, 2, MAX_PREFIX_LETTERS);
-  if (isSingle && variants.every(isIndexed)) return 'indexed';
-  const last = words.at(-1) ?? '';
-  if (!isSingle && !isInTitle && hasLetters(last, 2, MAX_SPLIT_LETTERS)) return 'split';
-  return hasLetters(last, 2) ? 'expanded' : 'none';
+  if (words.length === 1 && variants.every(isIndexed)) return 'indexed';
+  return hasLetters(words.at(-1) ?? '', 2) ? 'expanded' : 'none';
 }
 
 function hasLetters(word: string, least: number, most = Number.POSITIVE_INFINITY): boolean {
   const { length } = [...word];
   return length >= least && length <= most;
-}
-
-function highlightsOf(terms: readonly Term[]): Highlights {
-  const words = new Set(terms.flatMap((term) => [...term.words, ...term.variants]));
-  const prefixes = terms
-    .filter((term) => term.isPrefix)
-    .flatMap((term) => (term.words.length === 1 ? term.variants : term.words.slice(-1)))
-    .filter((word) => word.length > 1);
-  return {
-    isEmpty: words.size === 0,
-    has: (word) => words.has(word) || prefixes.some((prefix) => word.startsWith(prefix)),
-  };
-}
-
-/** A shorter word has no umlaut written with an e: "does" is not "dos". */
-const MIN_UMLAUT_LETTERS = 5;
-const MAX_SPELLINGS = 8;
-
-/**
- * Returns the spellings of a word with and without umlauts (`ae` for ä, and the reverse), itself
- * first.
- *
- * @param content the word as it was typed
- * @param word the same, folded
- */
-function spellingsOf(content: string, word: string): string[] {
-  const spellings = new Set([word]);
-  const withE = content.normalize('NFC').replace(/[äöü]/gi, (umlaut) => `${fold(umlaut)}e`);
-  const [foldedWithE] = wordsOf(withE);
-  if (foldedWithE !== undefined) spellings.add(foldedWithE);
-  if (word.length >= MIN_UMLAUT_LETTERS) {
-    spellings.add(word.replace(/(?<=[aou])e/g, ''));
-    for (const { index } of word.matchAll(/[aou](?!e)/g))
-      if (spellings.size < MAX_SPELLINGS)
-        spellings.add(`${word.slice(0, index + 1)}e${word.slice(index + 1)}`);
-  }
-  return [...spellings];
 }
 
 /**
@@ -176,7 +38,7 @@ export type Scope = 'all' | 'prefixes in heads' | 'heads';
 export interface Condition {
   readonly source: Source;
   readonly where: string;
-  readonly values: readonly string[];
+  readonly values: readonly (number | string)[];
 }
 
 type Source = keyof typeof SOURCES;
@@ -214,7 +76,7 @@ export function newestFirst({ source }: Condition): string {
 /** Orders by the date of the document itself, or else by the last change of its content. */
 export function byDate(condition: Condition): string {
   const { key } = SOURCES[condition.source];
-  const date = `(SELECT coalesce(d.date, d.last_modified) FROM documents AS d WHERE d.id = ${key})`;
+  const date = `(SELECT ${DATE} FROM documents AS d WHERE d.id = ${key})`;
   return `${date} DESC, ${newestFirst(condition)}`;
 }
 
@@ -232,13 +94,13 @@ export function without(all: Condition, first: Condition): Condition {
  * each of them.
  */
 export function conditionOf(query: ParsedQuery, scope: Scope): Condition {
-  const { collections, excluded, terms, urls } = query;
-  const matches = matchesOf(terms, scope);
+  const { collections, excluded, excludedGroups, filters, urls } = query;
+  const matches = matchesOf(query, scope);
   const source = sourceOf(matches, collections);
   const { key } = SOURCES[source];
   const where: string[] = [];
-  const values: string[] = [];
-  const add = (sql: string, ...more: readonly string[]): void => {
+  const values: (number | string)[] = [];
+  const add = (sql: string, ...more: readonly (number | string)[]): void => {
     where.push(sql);
     values.push(...more);
   };
@@ -270,12 +132,17 @@ export function conditionOf(query: ParsedQuery, scope: Scope): Condition {
     // Without the plus, FTS5 would start again for each row number.
     add(`+${key} IN (SELECT id FROM documents WHERE ${either})`, ...ranges.flat());
   }
+  for (const filter of filters)
+    add(
+      `${filter.isExcluded ? 'NOT ' : ''}EXISTS (SELECT 1 FROM documents AS d WHERE d.id = ${key} AND (${filter.where}))`,
+      ...filter.values,
+    );
   const prefixes = excluded.filter(isInPrefixTable).flatMap(({ variants }) => variants.map(quoted));
   if (prefixes.length > 0)
     add(`${key} NOT IN (SELECT rowid FROM prefixes WHERE prefixes MATCH ?)`, prefixes.join(' OR '));
-  const words = excluded
-    .filter((term) => !isInPrefixTable(term))
-    .map((term) => termMatch(term, 'all'));
+  const words = [...excluded.filter((term) => !isInPrefixTable(term)), ...excludedGroups].map(
+    (clause) => matchOf(clause, 'all'),
+  );
   if (words.length > 0)
     add(`${key} NOT IN (SELECT rowid FROM words WHERE words MATCH ?)`, words.join(' OR '));
   return { source, where: where.join(' AND '), values };
@@ -297,17 +164,23 @@ interface Matches {
   readonly prefixes: string;
 }
 
-function matchesOf(terms: readonly Term[], scope: Scope): Matches {
-  const words: string[] = [];
+function matchesOf({ groups, terms }: ParsedQuery, scope: Scope): Matches {
+  const words: string[] = groups.map((group) => matchOf(group, scope));
   const prefixes: string[] = [];
   for (const term of terms) {
     if (scope === 'all' && isInPrefixTable(term)) prefixes.push(anyOf(term.variants.map(quoted)));
-    else if (scope === 'all' && prefixSearchOf(term) === 'split') {
-      words.push(quoted(term.words.slice(0, -1).join(' ')));
-      prefixes.push(anyOf(term.words.slice(-1).map(quoted)));
-    } else words.push(termMatch(term, scope));
+    else words.push(termMatch(term, scope));
   }
   return { words: words.join(' AND '), prefixes: prefixes.join(' AND ') };
+}
+
+/** Returns the query for a clause to the table `words`. */
+function matchOf(clause: Clause, scope: Scope): string {
+  if (clause.kind === 'term') return termMatch(clause, scope);
+  const parts = clause.parts.map((part) => matchOf(part, scope));
+  const match = `(${parts.join(clause.kind === 'any' ? ' OR ' : ' AND ')})`;
+  if (clause.excluded.length === 0) return match;
+  return `(${match} NOT ${anyOf(clause.excluded.map((part) => matchOf(part, 'all')))})`;
 }
 
 /** Whether a term is searched in `prefixes` alone. That table does not distinguish titles. */
@@ -317,9 +190,9 @@ function isInPrefixTable(term: Term): boolean {
 
 /** Returns the query for a term to the table `words`. */
 function termMatch(term: Term, scope: Scope): string {
-  const spellings = term.words.length === 1 ? term.variants : [term.words.join(' ')];
+  const spellings = spellingsOf(term);
   const whole = spellings.map(quoted);
-  const prefixes = spellings.flatMap((spelling) => prefixMatch(spelling, term));
+  const prefixes = spellings.flatMap((spelling) => prefixMatch(spelling, term, scope));
   const heads = term.isInTitle ? 'title' : '{title name}';
   if (scope === 'heads' || term.isInTitle) return `(${heads} : ${anyOf([...whole, ...prefixes])})`;
   if (scope === 'all' || prefixes.length === 0) return anyOf([...whole, ...prefixes]);
@@ -327,10 +200,18 @@ function termMatch(term: Term, scope: Scope): string {
 }
 
 /** Returns the query for words with a prefix; none if the term is not searched by its prefix. */
-function prefixMatch(spelling: string, term: Term): string[] {
+function prefixMatch(spelling: string, term: Term, scope: Scope): string[] {
   const search = prefixSearchOf(term);
-  if (search === 'indexed') return [quoted(`${PREFIX_MARK}${spelling}`)];
-  return search === 'expanded' ? [`${quoted(spelling)}*`] : [];
+  if (search === 'none') return [];
+  // Only title and name have prefixes as terms in this table.
+  const isMarked = search === 'indexed' && (term.isInTitle || scope !== 'all');
+  return [isMarked ? quoted(`${PREFIX_MARK}${spelling}`) : `${quoted(spelling)}*`];
+}
+
+/** Returns the words or phrases, any of which a document must have. */
+function spellingsOf({ joined, variants, words }: Term): readonly string[] {
+  if (words.length === 1) return variants;
+  return [words.join(' '), ...(joined === undefined ? [] : [joined])];
 }
 
 function anyOf(matches: readonly string[]): string {
@@ -339,24 +220,4 @@ function anyOf(matches: readonly string[]): string {
 
 function quoted(words: string): string {
   return `"${words}"`;
-}
-
-/** The schemes that are tried for a URL without one. */
-const SCHEMES = ['https', 'http', 'file', 'smb', 'sftp', 'ftp'];
-
-/** Returns the bounds of the URLs with a prefix, for `>=` and `<`. */
-function urlRangesOf(prefix: string): [from: string, to: string][] {
-  const asciiHost = prefix.replace(
-    /^([a-z]+:\/\/)?([^/:]*[^\x21-\x7e][^/:]*)/i,
-    (_, scheme = '', host) => scheme + (domainToASCII(host) || host),
-  );
-  const encoded = asciiHost.replace(/[^\x21-\x7e]+/g, (other) =>
-    encodeURIComponent(other.toWellFormed()),
-  );
-  const hasScheme = /^[a-z]+:\/\//i.test(encoded);
-  const candidates = hasScheme ? [encoded] : SCHEMES.map((scheme) => `${scheme}://${encoded}`);
-  return candidates.map((url) => {
-    const from = url.replace(/^[^/]*\/\/[^/]*/, (origin) => origin.toLowerCase());
-    return [from, `${from}\u{10ffff}`];
-  });
 }

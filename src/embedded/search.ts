@@ -2,12 +2,13 @@ import { counted, escapeInvisible } from '../lib/text.js';
 import { escapeMarkup, nameMarkup } from '../web/markup.js';
 import { shownTitle } from './content.js';
 import { type DocumentStore, metadataOf } from './documents.js';
+import { facetsOf, MAX_FACETED } from './facets.js';
 import { findDocuments, MAX_COUNTED, type SearchRequest } from './find.js';
 import type { Form } from './form.js';
 import { originOf, timeOf } from './markup.js';
-import type { Highlights } from './query.js';
+import { type Highlights, parseQuery } from './query-parser.js';
 import type { Context, PeerDeps } from './server.js';
-import { highlighted, snippetFor } from './snippets.js';
+import { highlighted, SnippetBudget, snippetFor } from './snippets.js';
 
 const PAGE = 10;
 const MAX_PAGE = 100;
@@ -23,7 +24,8 @@ type SearchResult = ReturnType<typeof find>;
 /** Answers `/search.json`: the search for programs. */
 export async function searchJson(context: Context): Promise<string> {
   const request = readRequest(await context.form());
-  const { total, totalIsExact, corrected, hits } = find(request, context.deps);
+  const { hits, total, totalIsExact, ...how } = find(request, context.deps);
+  const { prefix, corrected, otherForms, without } = how;
   const items = hits.map(({ document, snippet }) => ({
     url: document.url,
     title: document.title,
@@ -34,7 +36,17 @@ export async function searchJson(context: Context): Promise<string> {
     loadDate: new Date(document.loadDate).toISOString(),
     ...metadataOf(document),
   }));
-  return context.record('', { query: request.query, corrected, total, totalIsExact, items });
+  const { query } = request;
+  return context.record('', {
+    query,
+    corrected,
+    without,
+    prefix,
+    total,
+    totalIsExact,
+    otherForms,
+    items,
+  });
 }
 
 /** Answers `/`: the search page, or JSON for a client that prefers it. */
@@ -50,10 +62,11 @@ ${searchForm(request, documents)}
   const foundNothing = request.query.trim() !== '' && result.total === 0;
   const body = `<p class="hint" role="status" id="found">${escapeMarkup(resultLine(request, result))}</p>
 <div id="results">
+${facetsMarkup(request, result, context.deps)}
 <ol class="hits" start="${request.offset + 1}">
-${result.hits.map((hit) => hitItem(hit, result.corrected ?? request.query, result.highlights)).join('\n')}
+${result.hits.map((hit) => hitItem(hit, result.corrected ?? linkedQuery(request, result), result.highlights)).join('\n')}
 </ol>
-${foundNothing ? HELP : pager(request, result.total)}
+${foundNothing ? HELP : pager(request, result)}
 </div>`;
   return context.deps.site.page({ title, section: 'search', top, body });
 }
@@ -62,6 +75,7 @@ ${foundNothing ? HELP : pager(request, result.total)}
 function readRequest(form: Form): SearchRequest {
   return {
     query: (form.text('query') ?? '').slice(0, 1_000),
+    isTyping: form.text('typing') === 'true',
     collection: form.text('collection') ?? '',
     offset: form.number('offset', 0, MAX_COUNTED),
     limit: form.number('limit', PAGE, MAX_PAGE),
@@ -72,20 +86,30 @@ function readRequest(form: Form): SearchRequest {
 function find(request: SearchRequest, deps: PeerDeps) {
   deps.indexer.onSearch();
   const { found, ...result } = findDocuments(request, deps);
+  const budget = new SnippetBudget();
   const hits = found.map((document) => ({
     document,
-    snippet: snippetFor(document, result.highlights, deps.documents),
+    snippet: snippetFor(document, result.highlights, deps.documents, budget),
   }));
   return { ...result, hits };
 }
 
 function resultLine(
   request: SearchRequest,
-  { total, totalIsExact, corrected, hits }: SearchResult,
+  { prefix, corrected, hits, otherForms, total, totalIsExact, without }: SearchResult,
 ): string {
   const collection = request.collection === '' ? '' : ` in ${request.collection}`;
-  const where =
-    corrected === undefined ? collection : `${collection} for ${corrected}, which is similar`;
+  const where = [
+    collection,
+    ...(corrected === undefined ? [] : [` for ${corrected}, which is similar`]),
+    ...(otherForms === undefined
+      ? []
+      : [
+          `, ${otherForms === total ? 'with' : `${otherForms} of them with`} other forms of the words`,
+        ]),
+    ...(prefix === undefined ? [] : [`, none of which has ${prefix} as it is`]),
+    ...(without === undefined ? [] : [`, without ${without.join(' and without ')}`]),
+  ].join('');
   if (request.query.trim() === '')
     return total === 0 ? `No documents${collection} yet.` : `Newest documents${collection}`;
   if (total === 0) return `Nothing found for ${request.query}${collection}.`;
@@ -95,6 +119,57 @@ function resultLine(
   if (!totalIsExact)
     return `${shown} of more than ${counted(total, 'result')}${where}, in titles first, then newest first`;
   return `${shown} of ${counted(total, 'result')}${where}`;
+}
+
+/** Returns the address of a search that differs from another one. */
+function addressOf(
+  request: SearchRequest,
+  result: SearchResult,
+  changes: Partial<SearchRequest>,
+): string {
+  const query = linkedQuery(request, result);
+  const changed = { ...request, query, offset: 0, ...changes };
+  const parameters = new URLSearchParams({ query: changed.query });
+  if (changed.collection !== '') parameters.set('collection', changed.collection);
+  if (changed.offset > 0) parameters.set('offset', String(changed.offset));
+  if (changed.sort === 'date') parameters.set('sort', 'date');
+  if (changed.limit !== PAGE) parameters.set('limit', String(changed.limit));
+  return `/?${escapeMarkup(parameters.toString())}`;
+}
+
+/** Returns the query for links. The word that is being typed becomes a prefix with a star. */
+function linkedQuery({ isTyping, query }: SearchRequest, { prefix }: SearchResult): string {
+  const last = parseQuery(query, isTyping).terms.findLast((term) => term.isBeingTyped);
+  const isPrefix = last !== undefined && (last.words.length === 1 || prefix !== undefined);
+  return isPrefix ? `${query}*` : query;
+}
+
+/** Returns the filters that are set, and links that set others. */
+function facetsMarkup(
+  request: SearchRequest,
+  result: SearchResult,
+  { database }: PeerDeps,
+): string {
+  const { condition, total, totalIsExact } = result;
+  const query = linkedQuery(request, result);
+  const set = parseQuery(query).filters.map(({ end, start }) => {
+    const rest = `${query.slice(0, start).trimEnd()} ${query.slice(end).trimStart()}`.trim();
+    const label = escapeMarkup(escapeInvisible(query.slice(start, end)));
+    return `<a href="${addressOf(request, result, { query: rest })}" aria-label="Remove the filter ${label}">${label} ✕</a>`;
+  });
+  const isCounted = query.trim() !== '' && totalIsExact && total > 1 && total <= MAX_FACETED;
+  const facets = isCounted && condition !== undefined ? facetsOf(condition, database) : [];
+  const lines = facets.map(({ name, values }) => {
+    const links = values.map(({ documents, filter, value }) => {
+      const change =
+        name === 'Collection' ? { collection: value } : { query: `${filter} ${query}` };
+      return `<a href="${addressOf(request, result, change)}" rel="nofollow">${escapeMarkup(escapeInvisible(value))}</a> <span>${documents}</span>`;
+    });
+    return `<dt>${name}</dt><dd>${links.join(' ')}</dd>`;
+  });
+  if (set.length + lines.length === 0) return '';
+  const removed = set.length === 0 ? '' : `<dt>Filters</dt><dd>${set.join(' ')}</dd>`;
+  return `<dl class="facets">${removed}${lines.join('')}</dl>`;
 }
 
 function searchForm(request: SearchRequest, documents: DocumentStore): string {
@@ -136,22 +211,16 @@ function hitItem(
 </li>`;
 }
 
-function pager(request: SearchRequest, total: number): string {
-  const link = (offset: number, rel: string, label: string): string => {
-    const parameters = new URLSearchParams({
-      query: request.query,
-      collection: request.collection,
-    });
-    parameters.set('offset', String(offset));
-    if (request.sort === 'date') parameters.set('sort', 'date');
-    if (request.limit !== PAGE) parameters.set('limit', String(request.limit));
-    return `<a rel="${rel}" href="/?${escapeMarkup(parameters.toString())}">${label}</a>`;
-  };
+function pager(request: SearchRequest, result: SearchResult): string {
+  const link = (offset: number, rel: string, label: string): string =>
+    `<a rel="${rel}" href="${addressOf(request, result, { offset })}">${label}</a>`;
   const { offset, limit } = request;
   const earlier =
     offset > 0 ? link(Math.max(0, offset - limit), 'prev', '← Previous') : '<span></span>';
   const later =
-    limit > 0 && offset + limit < total ? link(offset + limit, 'next', 'Next →') : '<span></span>';
+    limit > 0 && offset + limit < result.total
+      ? link(offset + limit, 'next', 'Next →')
+      : '<span></span>';
   return earlier === later
     ? ''
     : `<nav class="pager line" aria-label="Pages">${earlier}${later}</nav>`;

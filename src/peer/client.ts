@@ -279,13 +279,15 @@ export class PeerClient {
 
   /**
    * Returns the documents that match a search; undefined if the peer does not have the search page
-   * of its dialect.
+   * of its dialect, or if that page does not know the filters of the query.
    */
   async search(
     query: SearchQuery,
     { signal }: { readonly signal?: AbortSignal } = {},
   ): Promise<SearchAnswer | undefined> {
     const { search } = await this.#resolveDialect(signal);
+    const hasFilter = [query.type, query.after, query.before].some((each) => each !== undefined);
+    if (hasFilter && !search.takesFilters) return undefined;
     const fields = search
       .fields(query)
       .map(({ name, value }): [string, string] => [name, String(value)]);

@@ -15,6 +15,12 @@ export interface SearchQuery {
   readonly words: string;
   /** Finds only documents of this collection. */
   readonly collection?: string | undefined;
+  /** Finds only files with this extension, or of this group of them. */
+  readonly type?: string | undefined;
+  /** Finds only documents from this year, month or day on: `2024`, `2024-03`, `2024-03-17`. */
+  readonly after?: string | undefined;
+  /** Finds only documents up to this year, month or day, which is included. */
+  readonly before?: string | undefined;
   /** The most results. */
   readonly limit: number;
   /** `date` sorts the newest first. @default the best match first */
@@ -45,6 +51,10 @@ export interface SearchAnswer {
   readonly totalIsExact: boolean;
   /** The words that the peer searched instead, because the query found nothing. */
   readonly corrected?: string | undefined;
+  /** The terms that the peer left out, because no document has all. */
+  readonly without?: readonly string[] | undefined;
+  /** The number of results that have only other forms of some words. */
+  readonly otherForms?: number | undefined;
   readonly items: readonly Found[];
 }
 
@@ -62,7 +72,15 @@ export function readSearch(answer: HttpAnswer): SearchAnswer {
     throw unusable(answer, 'does not say what it found');
   const items = records.filter(({ name }) => name === 'items').flatMap(foundOf);
   const corrected = fieldValue(head, 'corrected');
-  return { total, totalIsExact: fieldValue(head, 'totalisexact') !== 'false', corrected, items };
+  const without = fieldValues(head, 'without').filter((term) => term !== '');
+  return {
+    total,
+    totalIsExact: fieldValue(head, 'totalisexact') !== 'false',
+    corrected,
+    ...(without.length > 0 && { without }),
+    otherForms: fieldNumber(head, 'otherforms'),
+    items,
+  };
 }
 
 function foundOf(record: AnswerRecord): Found[] {

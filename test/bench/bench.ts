@@ -1,9 +1,10 @@
 // Measures what is promised, each figure beside a baseline taken in the same run, and prints a
 // table. Ends with 1 when a promise was not kept. Arguments: names of the benches to run, all when
-// none is given, but `scans` only by its name, because it takes many minutes; `--files N`: how many
-// files `scale` takes, and how many documents wait in `fleet`; `--documents N`: how many documents
-// `embedded` searches; `--scans N`: how many scans `scans` drops; `--type EXTENSION`: the only type
-// that `extract` takes.
+// none is given, but `scans` and `search` only by their names: the first takes many minutes, the
+// second measures no time; `--files N`: how many files `scale` takes, and how many documents wait
+// in `fleet`; `--documents N`: how many documents `embedded` searches; `--scans N`: how many scans
+// `scans` drops; `--type EXTENSION`: the only type that `extract` takes; `--apart`: `search` asks
+// the queries that are kept apart, too.
 import { parseArgs } from 'node:util';
 import { embeddedBench } from './embedded.bench.js';
 import { extractBench } from './extract.bench.js';
@@ -12,6 +13,7 @@ import { mirrorBench } from './mirror.bench.js';
 import type { BenchRow } from './rows.js';
 import { scaleBench } from './scale.bench.js';
 import { scansBench } from './scans.bench.js';
+import { searchBench } from './search.bench.js';
 import { yacyBench } from './yacy.bench.js';
 
 const { positionals: chosen, values } = parseArgs({
@@ -21,6 +23,7 @@ const { positionals: chosen, values } = parseArgs({
     documents: { type: 'string', default: '100000' },
     scans: { type: 'string', default: '200' },
     type: { type: 'string' },
+    apart: { type: 'boolean', default: false },
   },
 });
 const files = numberOf('files');
@@ -33,11 +36,12 @@ const benches: Readonly<Record<string, () => Promise<readonly BenchRow[]>>> = {
   mirror: mirrorBench,
   scale: () => scaleBench(files),
   scans: () => scansBench(scans),
+  search: () => searchBench(values.apart),
   yacy: yacyBench,
 };
 
 /** Run only if they are named. */
-const BY_NAME = new Set(['scans']);
+const BY_NAME = new Set(['scans', 'search']);
 
 const rows: BenchRow[] = [];
 for (const [name, bench] of Object.entries(benches)) {

@@ -14,11 +14,15 @@ const NOTES = {
 };
 
 /** The search page of a peer with two documents. */
-async function visited(options: BrowserContextOptions = {}) {
+async function visited(
+  options: BrowserContextOptions = {},
+  more: Readonly<Record<string, string>> = {},
+) {
   const { data, url } = await PeerProcess.start(join(temporaryDirectory(), 'peer'));
   const password = readFileSync(join(data, 'admin-password'), 'utf8').trim();
   const peer: Peer = { url, credentials: { username: 'admin', password } };
   await push(peer, NOTES, { collection: 'drinks' });
+  await push(peer, more, { collection: 'more' });
   const { page } = await visit(url, options);
   const titles = () => page.locator('.hits h2').allInnerTexts();
   const words = page.getByRole('searchbox', { name: 'Words' });
@@ -52,6 +56,60 @@ describe.skipIf(CHROMIUM === undefined)('the search page', { timeout: LIMIT_MS }
     expect(await page.locator('article mark').allInnerTexts()).toEqual(['tea']);
     await page.getByRole('link', { name: '← Results' }).click();
     expect((await titles()).sort()).toEqual(['Coffee', 'Green tea']);
+  });
+
+  test('is used by the keyboard alone', async () => {
+    const { page, titles, words } = await visited();
+    await page.keyboard.press('Escape');
+    await page.keyboard.type('tea ');
+    await until(async () => (await titles()).length === 2, 'both');
+    const focused = () =>
+      page.evaluate('document.activeElement.closest("h2") && document.activeElement.innerText');
+    const [first, second] = await titles();
+    await page.keyboard.press('ArrowDown');
+    expect(await focused()).toBe(first);
+    await page.keyboard.press('ArrowDown');
+    expect(await focused()).toBe(second);
+    await page.keyboard.press('ArrowUp');
+    await page.keyboard.press('ArrowUp');
+    await page.keyboard.type('drinks');
+    expect(await words.inputValue()).toBe('tea drinks');
+    await page.keyboard.press('Escape');
+    expect(await words.inputValue()).toBe('');
+    await page.keyboard.type('tea');
+    await until(async () => (await titles()).length === 2, 'both again');
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('/');
+    await page.keyboard.type('coffee');
+    await until(async () => (await titles()).join() === 'Coffee', 'the words are replaced');
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Coffee' }).waitFor();
+  });
+
+  test('counts the results by type, year and collection, and restricts them by one click', async () => {
+    const letter =
+      '<html><meta name="author" content="Ada Lovelace"><meta name="date" content="2024-03-01"><title>Letter</title>about tea';
+    const { page, titles, words } = await visited({}, { 'file:///letters/ada.html': letter });
+    await words.fill('tea');
+    await until(async () => (await titles()).length === 3, 'all');
+    await shoot(page, 'search-facets');
+    const facets = await page.locator('.facets').innerText();
+    expect(facets.replace(/\s+/g, ' ')).toMatch(
+      /^Collection drinks 2 more 1 Type md 2 html 1 Year \d+ 2 2024 1 Author Ada Lovelace 1$/,
+    );
+    await page.getByRole('link', { name: 'md', exact: true }).click();
+    expect(new URL(page.url()).searchParams.get('query')).toBe('tea type:md');
+    expect((await titles()).sort()).toEqual(['Coffee', 'Green tea']);
+    await shoot(page, 'search-filters');
+    await page.getByRole('link', { name: 'Remove the filter type:md' }).click();
+    expect((await titles()).length).toBe(3);
+    await page.getByRole('link', { name: 'Ada Lovelace' }).click();
+    expect(await words.inputValue()).toBe('tea author:"Ada Lovelace"');
+    expect(await titles()).toEqual(['Letter']);
+    await page.getByRole('link', { name: 'Remove the filter author:"Ada Lovelace"' }).click();
+    await page.getByRole('link', { name: 'drinks' }).click();
+    expect(new URL(page.url()).searchParams.get('collection')).toBe('drinks');
   });
 
   test('copies the path of a file, and keeps the colours that were chosen', async () => {

@@ -421,6 +421,16 @@ describe('the embedded peer', () => {
       query: '-199 tea -tea198',
       items: [{ title: 'tea 198' }],
     });
+    const year = ['--after', '2001', '--before', '2001-09'];
+    for (const [options, total] of [
+      [[...year, '--type', 'txt'], 200],
+      [[...year, '--type', 'pdf'], 0],
+      [['--before', '2000'], 0],
+    ] as const)
+      expect((await site.json<{ total: number }>('search', 'tea', ...options)).lines).toMatchObject(
+        [{ total }],
+      );
+    expect(await site.run('search', 'tea', '--after', 'May')).toMatchObject(failed(2, 'a month'));
   });
 
   it('does not stop a command whose port another program uses', async () => {

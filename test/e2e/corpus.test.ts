@@ -34,6 +34,7 @@ interface Listed {
 
 interface Answer {
   readonly corrected?: string;
+  readonly without?: readonly string[];
   readonly items: readonly { readonly url: string }[];
 }
 
@@ -58,7 +59,7 @@ async function documentsWith(base: string, word: string): Promise<readonly strin
       offset: `${offset}`,
     });
     const answer = (await (await fetch(`${base}search.json?${asked}`)).json()) as Answer;
-    if (answer.corrected !== undefined) return [];
+    if (answer.corrected !== undefined || answer.without !== undefined) return [];
     for (const { url } of answer.items)
       paths.push(decodeURIComponent(new URL(url).pathname.slice('/inbox/'.length)));
     if (answer.items.length < PAGE) return paths;

@@ -136,7 +136,7 @@ describe('documents', () => {
       [['Tannennadel', 'Hainbuche'], '1 of 1 result.'],
       [['Tannennadel Hainbuche'], '1 of 1 result.'],
       [['"Hainbuche Tannennadel"'], 'Nothing found for "Hainbuche Tannennadel".'],
-      [['Fichtenzapfem'], '1 of 1 result for fichtenzapfen, which is similar.'],
+      [['Fichtenzapfem'], '1 of 1 result, with other forms of the words.'],
       [['Ahorn', '--collection', 'none'], 'Nothing found for Ahorn.'],
     ] as const) {
       const { code, stdout } = await search(...args);

@@ -30,7 +30,7 @@ it('the expected results come first for queries on the Markdown files of node_mo
   }
   const missed: string[] = [];
   for (const [query, first] of queries) {
-    const [item] = (await search(peer, { query })).items;
+    const [item] = (await search(peer, { query, typing: 'true' })).items;
     const path = decodeURI(item?.url.slice('https://n.example/'.length) ?? '');
     if (!new RegExp(`^${first}`).test(path)) missed.push(`${query}: ${path}`);
   }

@@ -6,7 +6,7 @@ import { DocumentStore } from '../../src/embedded/documents.js';
 import { findDocuments } from '../../src/embedded/find.js';
 import { Site } from '../../src/embedded/markup.js';
 import type { PeerInstance } from '../../src/embedded/peer-instance.js';
-import { parseQuery } from '../../src/embedded/query.js';
+import { parseQuery } from '../../src/embedded/query-parser.js';
 import { bodyOf, highlighted, snippetAt, snippetOf } from '../../src/embedded/snippets.js';
 import { countWords, fold, indexable, placedWords, wordsOf } from '../../src/embedded/words.js';
 import { cpuMs } from '../support/cpu.js';
@@ -39,7 +39,6 @@ describe('a search', () => {
       ['हिन्दी', '3'],
       ['"green tea"', '4'],
       ['"tea tea"', ''],
-      ['green missing', ''],
       ['jänner', 'J%C3%A4nner%20plan.txt'],
     ] as const) {
       const { items } = await search(peer, { query });
@@ -264,8 +263,8 @@ describe('words', () => {
 type Term = ReturnType<typeof parseQuery>['terms'][number];
 
 /** Whether a document of a title, a name and a body has what a term asks for. */
-function has(fields: readonly string[][], term: Term, isExcluded = false): boolean {
-  const { words, variants, isPrefix, isInTitle } = term;
+function has(fields: readonly string[][], term: Term): boolean {
+  const { words, variants, isPrefix, isInTitle, joined } = term;
   const last = words.at(-1) ?? '';
   const isOpen = isPrefix && [...last].length > 1;
   const isIn = (before: readonly string[], ends: readonly string[], mayGoOn: boolean) =>
@@ -276,11 +275,8 @@ function has(fields: readonly string[][], term: Term, isExcluded = false): boole
       }),
     );
   if (words.length === 1) return isIn([], variants, isOpen);
-  // A phrase with a short prefix at its end is split: the prefix may be anywhere.
-  const isShort = isOpen && !isInTitle && [...last].length < 4;
-  const before = words.slice(0, -1);
-  if (!isShort || isExcluded) return isIn(before, [last], isOpen && !isShort);
-  return isIn(words.slice(0, -2), words.slice(-2, -1), false) && isIn([], [last], true);
+  const isJoined = joined !== undefined && isIn([], [joined], isOpen);
+  return isJoined || isIn(words.slice(0, -1), [last], isOpen);
 }
 
 describe('a query', () => {
@@ -296,7 +292,7 @@ describe('a query', () => {
   it.each([
     ['takes the last word as a prefix, titles first', 'rea', 'c e d'],
     ['takes a longer last word as a prefix, whole words first', 'interface', 'd c'],
-    ['takes a word with a space behind it as a whole word', 'interface ', 'd'],
+    ['takes a word with a space behind it as a whole word, which comes first', 'interface ', 'd c'],
     ['takes a word with a star as a prefix, at any position', 'int* gre', 'd'],
     ['takes the last word of several as a prefix', 'components int', 'c'],
     ['takes words in quotes as a phrase', '"green tea"', 'd'],
@@ -320,10 +316,10 @@ describe('a query', () => {
     ['corrects an extra letter if nothing is found', 'componentss', 'c'],
     ['corrects swapped letters in one of several words', 'tea itnerface', 'd'],
     ['does not correct a short word', 'taes', ''],
-    ['does not correct a word in quotes', '"componentss"', ''],
+    ['corrects a word in quotes', '"componentss"', 'c'],
   ])('%s: %s', async (_, query, urls) => {
     const peer = await peerWith(corpus);
-    const { items } = await search(peer, { query });
+    const { items } = await search(peer, { query, typing: 'true' });
     const found = items.map(({ url }) => url.replace(/.*\//, ''));
     expect((/first/.test(_) ? found : found.sort()).join(' ')).toBe(
       /first/.test(_) ? urls : urls.split(' ').sort().join(' '),
@@ -356,7 +352,7 @@ describe('a query', () => {
     ['gardens -title:gre*', 'yorkshire'],
   ])('counts the results of all spellings of prefixes and phrases: %s', async (query, names) => {
     const peer = await peerWith(spellings);
-    const { items, total, corrected } = await search(peer, { query });
+    const { items, total, corrected } = await search(peer, { query, typing: 'true' });
     expect([
       items
         .map(({ url }) => url.slice(14))
@@ -448,23 +444,38 @@ describe('a query', () => {
             };
             return `${isExcluded ? '-' : ''}${isInTitle ? 'title:' : ''}${forms[form]}`;
           });
-          const query = `${written.join(' ')}${isTyped ? '' : ' '}`;
-          const sought = parseQuery(query);
-          const expected = pages.flatMap(({ title, body, collection }, n) => {
-            const fields = [title.join(' '), `${n} html`, body.join(' ')].map((text) =>
-              wordsOf(text),
-            );
-            const isRight =
-              sought.terms.every((each) => has(fields, each)) &&
-              !sought.excluded.some((each) => has(fields, each, true));
-            return isRight && ['', collection].includes(request.collection)
-              ? [`http://h/${n}.html`]
-              : [];
-          });
+          const query = written.join(' ');
+          const sought = parseQuery(query, isTyped);
+          const matching = (terms: readonly Term[]) =>
+            pages.flatMap(({ title, body, collection }, n) => {
+              const fields = [title.join(' '), `${n} html`, body.join(' ')].map((text) =>
+                wordsOf(text),
+              );
+              const isRight =
+                terms.every((each) => has(fields, each)) &&
+                !sought.excluded.some((each) => has(fields, each));
+              return isRight && ['', collection].includes(request.collection)
+                ? [`http://h/${n}.html`]
+                : [];
+            });
+          // A phrase that is being typed is a beginning only if no document has it as it is.
+          const exact = matching(
+            sought.terms.map((each) =>
+              each.isBeingTyped && each.words.length > 1 ? { ...each, isPrefix: false } : each,
+            ),
+          );
+          const expected = exact.length > 0 ? exact : matching(sought.terms);
           const found: string[] = [];
           const ask = () =>
-            findDocuments({ ...request, query, offset: found.length }, { database, documents });
-          for (let result = ask(); result.corrected === undefined; result = ask()) {
+            findDocuments(
+              { ...request, query, isTyping: isTyped, offset: found.length },
+              { database, documents },
+            );
+          const isRepaired = ({ corrected, without }: ReturnType<typeof ask>) =>
+            corrected !== undefined || without !== undefined;
+          if (expected.length === 0 && isRepaired(ask())) continue;
+          for (let result = ask(); ; result = ask()) {
+            expect(isRepaired(result), query).toBe(false);
             expect(result.total, query).toBe(expected.length);
             if (result.found.length === 0) break;
             found.push(...result.found.map(({ url }) => url));
@@ -507,12 +518,29 @@ describe('a query', () => {
 describe('a snippet', () => {
   it('highlights words as they are spelt in the text, and each character of a Chinese phrase', () => {
     const asked = parseQuery('GROSSE').highlights;
-    const found = snippetOf(`${'filler '.repeat(100)}the Größe of <it>`, asked) ?? '';
+    const found = snippetOf(`${'filler '.repeat(100)}the Größe of <it>`, asked)?.text ?? '';
     expect(found).toMatch(/^… filler .*the Größe of <it>$/);
     expect(highlighted(found, asked)).toMatch(/ the <mark>Größe<\/mark> of &lt;it&gt;$/);
     const chinese = parseQuery('検索').highlights;
-    const shown = highlighted(snippetOf('中文検索です', chinese) ?? '', chinese);
+    const shown = highlighted(snippetOf('中文検索です', chinese)?.text ?? '', chinese);
     expect(shown).toBe('中文<mark>検</mark><mark>索</mark>です');
+  });
+
+  it('shows as many of the words as there are side by side, however they are spelt', () => {
+    const filler = 'filler '.repeat(100);
+    const text = `tea ${filler} tea in a Küche ${filler} Tea\u0308s, GRÜNER Tee und Kuchen ${filler} grun`;
+    const shown = (query: string) => snippetOf(text, parseQuery(query).highlights);
+    expect(shown('grüner tee kuchen')).toMatchObject({ words: 3 });
+    expect(shown('gruner tee kuchen')?.text).toContain('GRÜNER Tee und Kuchen');
+    expect(shown('tea kuche')?.text).toContain('tea in a Küche');
+    expect(shown('tea')?.text).toMatch(/^tea filler/);
+    expect(shown('uche')).toBeUndefined();
+    // However often a word is repeated, the work follows the length of the text.
+    const letters = 'a '.repeat(32_000);
+    const asked = parseQuery(`"${'a '.repeat(32)}"`).highlights;
+    expect(asked.words).toHaveLength(1);
+    expect(snippetOf(letters, asked)).toMatchObject({ words: 1 });
+    expect(snippetOf('a'.repeat(64_000), parseQuery('a'.repeat(900)).highlights)).toBeUndefined();
   });
 
   it('is missing if no word is found, and the start of the text replaces it', () => {
@@ -526,7 +554,7 @@ describe('a snippet', () => {
 > [!TIP]\n> a_b_c |\n\n[![a\nbadge](http://b/)](http://c/) <img\n src="x"\n/>\n[ref]: http://tea/\nmore tea`;
     const body = bodyOf(note, 'Green tea', true);
     const line = 'see the manual now a_b_c a badge more tea';
-    expect(snippetOf(body, parseQuery('tea ').highlights, true)).toBe(line);
+    expect(snippetOf(body, parseQuery('tea ').highlights, true)?.text).toBe(line);
     expect(snippetAt(body, 0, true)).toBe(line);
     expect(snippetOf(body, parseQuery('key ').highlights, true)).toBeUndefined();
     expect(snippetOf('[x](http://only/)', parseQuery('only ').highlights, true)).toBeUndefined();
@@ -544,7 +572,7 @@ describe('a snippet', () => {
     const found = snippetOf(
       `${'😀'.repeat(100)} tea ${'😀'.repeat(300)}`,
       parseQuery('tea').highlights,
-    );
+    )?.text;
     expect(found).not.toMatch(/\p{Cs}/u);
   });
 });

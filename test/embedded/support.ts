@@ -197,6 +197,9 @@ export async function peerdoc(peer: Place, url: string): Promise<PeerdocJson | u
 export interface SearchJson {
   readonly total: number;
   readonly corrected?: string;
+  readonly without?: readonly string[];
+  readonly prefix?: string;
+  readonly otherForms?: number;
   readonly items: readonly { url: string; title: string; snippet: string; collections: string[] }[];
 }
 

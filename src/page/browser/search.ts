@@ -11,12 +11,14 @@ let timer = 0;
 let query = new AbortController();
 
 /** Replaces the results on the page by those of the form, as the server renders them. */
-async function showResults(form: HTMLFormElement): Promise<void> {
+async function showResults(form: HTMLFormElement, isTyping: boolean): Promise<void> {
   query.abort();
   query = new AbortController();
   const parameters = new URLSearchParams();
   for (const [name, value] of new FormData(form))
     if (typeof value === 'string' && value !== '') parameters.set(name, value);
+  // The word that is being typed is a prefix, until Enter sends the form.
+  if (isTyping) parameters.set('typing', 'true');
   const address = `/?${parameters}`;
   const { signal } = query;
   // If the peer does not answer, nothing changes. The user notices it on submitting the form.
@@ -41,8 +43,43 @@ document.addEventListener('input', ({ target }) => {
   const form = target instanceof Element ? target.closest<HTMLFormElement>('form.search') : null;
   if (form === null) return;
   clearTimeout(timer);
-  timer = window.setTimeout(() => void showResults(form), DEBOUNCE_MS);
+  // A change of the order or the collection leaves the words as they are.
+  const wasTyping = new URLSearchParams(location.search).get('typing') === 'true';
+  const isTyping = target instanceof HTMLInputElement || wasTyping;
+  timer = window.setTimeout(() => void showResults(form, isTyping), DEBOUNCE_MS);
 });
+
+/**
+ * Searches by the keyboard: `/` leads to the words, the arrows from result to result, and Escape
+ * back to the words.
+ */
+document.addEventListener('keydown', (event) => {
+  const { key, target } = event;
+  const words = document.querySelector<HTMLInputElement>('form.search input[type=search]');
+  if (words === null || isSpecial(event) || !(target instanceof Element)) return;
+  const isInWords = target === words;
+  if (!isInWords && target.matches('input, select, textarea')) return;
+  const results = [...document.querySelectorAll<HTMLElement>('.hits h2 a')];
+  const at = results.findIndex((result) => result.isSameNode(target));
+  const isBack = key === 'ArrowUp' && at === 0;
+  if ((key === '/' && !isInWords) || (key === 'Escape' && !isInWords) || isBack) {
+    words.focus();
+    if (key === '/') words.select();
+    event.preventDefault();
+    return;
+  }
+  const step = key === 'ArrowDown' ? 1 : key === 'ArrowUp' && at > 0 ? -1 : 0;
+  const next = step === 0 ? undefined : results[at + step];
+  if (next === undefined) return;
+  next.focus();
+  event.preventDefault();
+});
+
+/** Whether a key is part of a shortcut, or of an input method. */
+function isSpecial({ altKey, ctrlKey, isComposing, metaKey, shiftKey, key }: KeyboardEvent) {
+  // Some keyboards have `/` above another key.
+  return altKey || ctrlKey || metaKey || isComposing || (shiftKey && key !== '/');
+}
 
 addEventListener('pageshow', () => {
   const button = document.getElementById('theme');

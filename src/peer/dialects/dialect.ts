@@ -277,6 +277,8 @@ export interface AddressPolicy {
 export interface SearchDialect {
   /** The path that is requested with GET. */
   readonly path: string;
+  /** Whether it knows `type`, `after` and `before`. */
+  readonly takesFilters: boolean;
   /** Returns the parameters, in order. */
   fields(query: SearchQuery): readonly FormField[];
 }

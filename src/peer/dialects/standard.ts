@@ -46,8 +46,17 @@ const tables: TableDialect = {
 /** Searches the embedded peer with `/search.json`. The specification has no search. */
 const search: SearchDialect = {
   path: '/search.json',
-  fields: ({ words: query, collection, limit, sort }) =>
-    fieldsOf({ query, collection, limit, sort }),
+  takesFilters: true,
+  fields: ({ words, type, after, before, collection, limit, sort }) => {
+    const hasDate = after !== undefined || before !== undefined;
+    // A quotation mark in the words may have no end.
+    const query = [
+      ...(type === undefined ? [] : [`type:${type}`]),
+      ...(hasDate ? [`date:${after ?? ''}..${before ?? ''}`] : []),
+      words,
+    ].join(' ');
+    return fieldsOf({ query, collection, limit, sort });
+  },
 };
 
 /**

@@ -165,6 +165,7 @@ const tables: TableDialect = {
  */
 const search: SearchDialect = {
   path: '/yacysearch.json',
+  takesFilters: false,
   fields: ({ words, collection, limit, sort }) => {
     const within = collection === undefined ? '' : ` collection:${collection}`;
     const query = `${words}${within}${sort === 'date' ? ' /date' : ''}`;

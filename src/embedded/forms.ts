@@ -1,0 +1,125 @@
+import { stemmer as english } from '@orama/stemmers/english';
+import { stemmer as german } from '@orama/stemmers/german';
+import { type Database, int, text } from './database.js';
+import type { ParsedQuery, Term } from './query-parser.js';
+import { withVariants } from './query-parser.js';
+import { rangeOf, TERMS } from './repair.js';
+
+/** The most other forms of a word. The most frequent ones are taken. */
+const MAX_FORMS = 12;
+/** The most terms of the index that are looked at for one word. */
+const MAX_TERMS = 3_000;
+/** A shorter word has too many terms that begin as it does. */
+const MIN_LETTERS = 3;
+/** German endings are short: words with a shorter stem in common are different ones. */
+const MIN_GERMAN_STEM = 5;
+
+/**
+ * Returns the query with other forms of its words that the index has: inflected ones (`lease` for
+ * `leases`, `vertrag` for `vertrage`), and two words written as one (`zahnreinigung` for
+ * `zahn reinigung`); undefined if there are none.
+ */
+export function withOtherForms(query: ParsedQuery, database: Database): ParsedQuery | undefined {
+  const forms = new Map<Term, readonly string[]>();
+  for (const [i, term] of query.terms.entries()) {
+    if (!hasForms(term)) continue;
+    const neighbours = [
+      [query.terms[i - 1], term],
+      [term, query.terms[i + 1]],
+    ] as const;
+    const found = [
+      ...inflectionsOf(term.words[0] ?? '', database),
+      ...neighbours.flatMap(([first, second]) => compoundsOf(first, second, database)),
+    ];
+    if (found.length > 0) forms.set(term, found);
+  }
+  return withForms(query, forms);
+}
+
+/**
+ * Returns the query with the terms of the index that contain one of its words (`mietvertrag` for
+ * `vertrag`); undefined if there are none. Reads the whole vocabulary: about 1 µs a term.
+ */
+export function withCompounds(query: ParsedQuery, database: Database): ParsedQuery | undefined {
+  const forms = new Map<Term, readonly string[]>();
+  for (const term of query.terms) {
+    const [word = ''] = term.words;
+    if (!hasForms(term) || word.length < MIN_PART_LETTERS) continue;
+    // The other parts have three letters or more: "invoice" is no compound of "voice".
+    const patterns = [`???*${word}`, `${word}???*`, `???*${word}???*`];
+    const rows = database.rows(CONTAINING, ...patterns, MAX_CONTAINING);
+    const found = rows.map((row) => text(row, 'term'));
+    if (found.length > 0) forms.set(term, found);
+  }
+  return withForms(query, forms);
+}
+
+const CONTAINING =
+  'SELECT term FROM vocabulary WHERE term GLOB ? OR term GLOB ? OR term GLOB ? ORDER BY doc DESC LIMIT ?';
+/** A shorter word is in too many others. */
+const MIN_PART_LETTERS = 5;
+const MAX_CONTAINING = 40;
+
+function withForms(
+  query: ParsedQuery,
+  forms: ReadonlyMap<Term, readonly string[]>,
+): ParsedQuery | undefined {
+  if (forms.size === 0) return undefined;
+  return withVariants(query, (term) => forms.get(term) ?? []);
+}
+
+/** Whether other forms of a term are looked for: of a word that was not written as it must be. */
+function hasForms({ isPrefix, isQuoted, words }: Term): boolean {
+  const [word = ''] = words;
+  return (
+    !isPrefix &&
+    !isQuoted &&
+    words.length === 1 &&
+    word.length >= MIN_LETTERS &&
+    !/\p{N}/u.test(word)
+  );
+}
+
+/** Returns the terms of the index with the stem of a word, the most frequent first. */
+function inflectionsOf(word: string, database: Database): string[] {
+  const stems = { english: english(word), german: german(word) };
+  const shortest = Math.min(stems.english.length, stems.german.length);
+  // The last letter of a stem may differ from that of a word: battery, batteri-.
+  const prefix = word.slice(0, Math.max(MIN_LETTERS, shortest - 1));
+  const found: { readonly term: string; readonly documents: number }[] = [];
+  let looked = 0;
+  database.scan(TERMS, rangeOf(prefix), (row) => {
+    const term = text(row, 'term');
+    const isSame =
+      english(term) === stems.english ||
+      (stems.german.length >= MIN_GERMAN_STEM && german(term) === stems.german);
+    if (isSame && term !== word) found.push({ term, documents: int(row, 'doc') });
+    looked += 1;
+    return looked < MAX_TERMS;
+  });
+  return found
+    .sort((a, b) => b.documents - a.documents)
+    .slice(0, MAX_FORMS)
+    .map(({ term }) => term);
+}
+
+/** Letters that German puts between the parts of a compound. */
+const LINKS = ['', 's', 'n', 'en', 'es'];
+const MAX_COMPOUNDS = 4;
+
+/** Returns the terms of the index that begin with two words written as one. */
+function compoundsOf(first: Term | undefined, second: Term | undefined, database: Database) {
+  const compounds: string[] = [];
+  if (first === undefined || second === undefined || !hasForms(first) || !hasForms(second))
+    return compounds;
+  for (const link of LINKS) {
+    const joined = `${first.words[0]}${link}${second.words[0]}`;
+    let count = 0;
+    database.scan(TERMS, rangeOf(joined), (row) => {
+      compounds.push(text(row, 'term'));
+      count += 1;
+      return count < MAX_COMPOUNDS;
+    });
+  }
+  return compounds;
+}

@@ -1,0 +1,170 @@
+import { editDistance } from '../lib/text.js';
+import { type Database, int, text } from './database.js';
+import { type ParsedQuery, type Term, termsOf } from './query-parser.js';
+import { tellsApart } from './stop-words.js';
+import { placedWords } from './words.js';
+
+/** Terms of the index with the number of documents that have them, in order. */
+export const TERMS = 'SELECT term, doc FROM vocabulary WHERE term >= ? AND term < ?';
+
+/** Returns the bounds of the terms that begin with a prefix, for `>=` and `<`. */
+export function rangeOf(prefix: string): [from: string, to: string] {
+  return [prefix, `${prefix}\u{10ffff}`];
+}
+
+/** Whether a document has this term, or a term with this prefix. */
+export function isInVocabulary(word: string, isPrefix: boolean, database: Database): boolean {
+  const [from, to] = isPrefix ? rangeOf(word) : [word, word];
+  const sql = 'SELECT 1 AS found FROM vocabulary WHERE term >= ? AND term <= ? LIMIT 1';
+  return database.row(sql, from, to) !== undefined;
+}
+
+/** A query with the words that were probably meant. */
+export interface Repaired {
+  readonly text: string;
+  /** Whether a word was replaced. */
+  readonly isCorrected: boolean;
+  /** Whether the word that is being typed was not removed. */
+  readonly isLastKept: boolean;
+  /** The terms that were removed, because no document has their words or similar ones. */
+  readonly without: readonly string[];
+}
+
+/**
+ * Returns the query with each word that no document has replaced by the most similar term, and
+ * without the terms that have such a word and no similar one; undefined if nothing would be left.
+ *
+ * @param query as it was written
+ */
+export function repaired(
+  query: string,
+  { groups, terms }: ParsedQuery,
+  database: Database,
+): Repaired | undefined {
+  const budget = { cost: 0 };
+  let repairedText = query;
+  let isCorrected = false;
+  let isLastKept = true;
+  let removed = 0;
+  const without: string[] = [];
+  const inGroups = groups.flatMap(termsOf);
+  const all = [...terms, ...inGroups].sort((a, b) => b.start - a.start);
+  // The last term is replaced first. The positions of those before it stay valid.
+  for (const term of all) {
+    const source = query.slice(term.start, term.end);
+    const correction = correctedTerm(source, term, database, budget);
+    // An unknown alternative does no harm. Where all of a group are needed, nothing is found.
+    if (correction === source || (correction === undefined && inGroups.includes(term))) continue;
+    if (correction === undefined && !mayBeLeftOut(term)) return undefined;
+    if (correction === undefined) {
+      if (tellsApart(term)) without.unshift(source);
+      removed += 1;
+      isLastKept &&= !term.isBeingTyped;
+    } else isCorrected = true;
+    repairedText = `${repairedText.slice(0, term.start)}${correction ?? ''}${repairedText.slice(term.end)}`;
+  }
+  if (removed === all.length) return undefined;
+  const isShorter = removed > 0;
+  return {
+    text: isShorter ? repairedText.replace(/ {2,}/g, ' ').trimStart() : repairedText,
+    isCorrected,
+    isLastKept,
+    without,
+  };
+}
+
+/**
+ * Whether others than the documents with a term may be an answer. A number or a date tells
+ * documents apart.
+ */
+export function mayBeLeftOut({ isInTitle, isQuoted, words }: Term): boolean {
+  return !isInTitle && !isQuoted && !words.some((word) => /\p{N}/u.test(word));
+}
+
+/**
+ * Returns the source of a term with its unknown words replaced; undefined if one of them has no
+ * similar term.
+ */
+function correctedTerm(
+  source: string,
+  term: Term,
+  database: Database,
+  budget: Budget,
+): string | undefined {
+  if (term.joined !== undefined && isInVocabulary(term.joined, term.isPrefix, database))
+    return source;
+  const isLast = (i: number) => i === term.words.length - 1;
+  const isKnown = (word: string, i: number) =>
+    (term.words.length === 1 ? term.variants : [word]).some((variant) =>
+      isInVocabulary(variant, term.isPrefix && isLast(i), database),
+    );
+  const unknown = term.words.filter((word, i) => !isKnown(word, i));
+  if (unknown.length === 0) return source;
+  const similar = new Map<string, string>();
+  for (const word of unknown) {
+    const found = mostSimilarTerm(word, database, budget);
+    if (found === undefined) return undefined;
+    similar.set(word, found);
+  }
+  let corrected = source;
+  const field = /^title:/i.exec(source)?.[0].length ?? 0;
+  for (const { end, start, word } of [...placedWords(source.slice(field))].reverse())
+    corrected = `${corrected.slice(0, field + start)}${similar.get(word) ?? corrected.slice(field + start, field + end)}${corrected.slice(field + end)}`;
+  return corrected;
+}
+
+/** A shorter word resembles too many others. */
+const MIN_CORRECTED_LETTERS = 4;
+/** A shorter word is corrected by one edit, a longer one by two. */
+const MIN_LETTERS_FOR_TWO_EDITS = 8;
+/**
+ * The work to look for terms similar to the words of a query, about 100 ms. A term costs TERM_COST
+ * and one for each document that has it.
+ */
+const MAX_COST = 1_500_000;
+const TERM_COST = 30;
+/** The work that was done for a query. */
+interface Budget {
+  cost: number;
+}
+
+/**
+ * Returns the term with the smallest edit distance; of several, the most frequent one. Terms with
+ * the same first two letters are tried first, then those with the same first letter, then those
+ * whose first letter is another one.
+ */
+function mostSimilarTerm(word: string, database: Database, budget: Budget): string | undefined {
+  const letters = [...word];
+  if (letters.length < MIN_CORRECTED_LETTERS || /\p{N}/u.test(word)) return undefined;
+  let limit = letters.length < MIN_LETTERS_FOR_TWO_EDITS ? 1 : 2;
+  let best: { readonly term: string; readonly documents: number } | undefined;
+  for (const prefixes of prefixesOfSimilar(letters)) {
+    for (const prefix of prefixes)
+      database.scan(TERMS, rangeOf(prefix), (row) => {
+        const term = text(row, 'term');
+        const documents = int(row, 'doc');
+        const distance = /\p{N}/u.test(term) ? limit + 1 : editDistance(letters, [...term], limit);
+        if (distance < limit || (distance === limit && documents > (best?.documents ?? 0))) {
+          limit = distance;
+          best = { term, documents };
+        }
+        budget.cost += TERM_COST + documents;
+        return budget.cost < MAX_COST;
+      });
+    if (best !== undefined) break;
+  }
+  return best?.term;
+}
+
+const ALPHABET = [...'abcdefghijklmnopqrstuvwxyz'];
+
+/** Returns the beginnings of terms that may be similar, the likely ones first. */
+function prefixesOfSimilar(letters: readonly string[]): readonly (readonly string[])[] {
+  const [first = '', second = '', third = ''] = letters;
+  // The first letter is missing, wrong, one too many, or swapped with the second one.
+  const others = ALPHABET.flatMap((letter) => [
+    `${letter}${first}${second}`,
+    `${letter}${second}${third}`,
+  ]);
+  return [[`${first}${second}`], [first], [`${second}${third}`, `${second}${first}`, ...others]];
+}
