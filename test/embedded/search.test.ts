@@ -475,12 +475,16 @@ describe('a query', () => {
             corrected !== undefined || without !== undefined;
           if (expected.length === 0 && isRepaired(ask())) continue;
           for (let result = ask(); ; result = ask()) {
+            const { otherForms = 0, total } = result;
+            // Documents with other forms of the words follow those with the words.
+            if (expected.length === 0 && otherForms > 0) break;
             expect(isRepaired(result), query).toBe(false);
-            expect(result.total, query).toBe(expected.length);
+            expect(total - otherForms, query).toBe(expected.length);
             if (result.found.length === 0) break;
             found.push(...result.found.map(({ url }) => url));
           }
-          expect(found.sort(), query).toEqual(expected.sort());
+          expect(new Set(found).size, query).toBe(found.length);
+          expect(found.slice(0, expected.length).sort(), query).toEqual(expected.sort());
         }
         database.close();
       },
