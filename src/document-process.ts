@@ -45,7 +45,7 @@ const REPORT_MS = 250;
 const [IS_WAITING, MAX_CPU_MS, UNUSED] = [0, 1, 2];
 const MAX_INT32 = 2 ** 31 - 1;
 
-/** What the main thread does, for the watching thread, which has no events while it waits. */
+/** The work of the main thread, for the watching thread, which has no events while it waits. */
 class WorkState {
   /** @param words shared memory */
   constructor(readonly words = new Int32Array(new SharedArrayBuffer(12))) {

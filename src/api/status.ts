@@ -109,7 +109,7 @@ const worker = z.object({
     .enum(['peer', 'urls', 'denied', 'unreachable'])
     .optional()
     .describe(
-      'Why it pushes nothing: another `peer.url` or `url` of a folder, or the peer does not let it in or is not reached.',
+      'Why it does not push, or did not at its last attempt: another `peer.url` or `url` of a folder, or the peer did not let it in or was not reached.',
     ),
   slots: z.number().describe('The most jobs at a time.'),
   active: z.number(),

@@ -114,7 +114,7 @@ function workersOf({ workers }: RedisFindings, build: string) {
   const withoutPeer = workers.filter(({ noPush }) => noPush !== undefined);
   if (withoutPeer.length > 0)
     throw new Wrong(
-      `${withoutPeer.map((worker) => `${quoted(worker.host)} ${noPushText(worker)}`).join(', ')}, and pushes nothing`,
+      withoutPeer.map((worker) => `${quoted(worker.host)} ${noPushText(worker)}`).join(', '),
       'Type `peersync check --worker` there: it says more.',
     );
   const hosts = fewOf([...new Set(workers.map(({ host }) => host))]);

@@ -6,18 +6,18 @@ import { PUSH_QUEUE, TEXT_KEPT_MS } from './protocol.js';
 import type { RedisConnections } from './redis.js';
 
 /**
- * A finished job stays in Redis for this long, so that a missed event can be made up for, also by
- * the next run of the owner: a time in s, and a number of jobs, which bounds the memory of Redis.
+ * A finished job stays in Redis for this long, so that a missed event can be made up for: a time in
+ * s, and a number of jobs, which bounds the memory of Redis. The next run of the owner makes up for
+ * those of documents, too, but continues no pushes.
  */
 const FINISHED_KEPT = { age: TEXT_KEPT_MS / 1_000, count: 1_000 };
+const FINISHED_PUSHES_KEPT = { age: 60, count: 1_000 };
 /** The number of events that Redis keeps. Events that are missed are made up for by `check`. */
 const EVENTS_KEPT = 2_000;
 /** Delay until events are read again after one that is not as it should be, in ms. */
 const EVENTS_AGAIN_MS = 1_000;
 const JOB_OPTIONS: JobsOptions = {
   attempts: 1,
-  removeOnComplete: FINISHED_KEPT,
-  removeOnFail: FINISHED_KEPT,
   // A job that failed has no stack that anybody reads.
   stackTraceLimit: 0,
 };
@@ -55,6 +55,8 @@ export interface Backlog {
 export interface EarlierJob {
   readonly id: string;
   readonly data: unknown;
+  /** The value that a worker returned; undefined if it is not done. */
+  readonly result?: unknown;
 }
 
 const FAILED: JobEnd = { kind: 'failed' };
@@ -84,6 +86,7 @@ export class JobQueue {
   readonly #events: QueueEvents;
   readonly #outstanding = new Map<string, Outstanding>();
   readonly #maxSilenceMs: number;
+  readonly #options: JobsOptions;
   #added = 0;
   /** Removes the events that Redis has. */
   readonly #removeEvents: () => Promise<unknown>;
@@ -97,7 +100,10 @@ export class JobQueue {
     connections: RedisConnections,
     private readonly deps: JobQueueDeps,
   ) {
-    this.#maxSilenceMs = name === PUSH_QUEUE ? MAX_PUSH_SILENCE_MS : MAX_SILENCE_MS;
+    const isOfPushes = name === PUSH_QUEUE;
+    this.#maxSilenceMs = isOfPushes ? MAX_PUSH_SILENCE_MS : MAX_SILENCE_MS;
+    const kept = isOfPushes ? FINISHED_PUSHES_KEPT : FINISHED_KEPT;
+    this.#options = { ...JOB_OPTIONS, removeOnComplete: kept, removeOnFail: kept };
     this.#queue = new Queue(name, {
       prefix,
       connection: connections.forCommands(),
@@ -146,7 +152,7 @@ export class JobQueue {
       const job = { isAdded: false, lastReportAt: clock.now(), end, onProgress };
       this.#outstanding.set(id, job);
       this.#queue
-        .add('job', { ...data, epoch: this.epoch }, { ...JOB_OPTIONS, jobId: id })
+        .add('job', { ...data, epoch: this.epoch }, { ...this.#options, jobId: id })
         .then(() => {
           job.isAdded = true;
         })
@@ -177,7 +183,7 @@ export class JobQueue {
       for (const [i, job] of jobs.entries()) {
         const id = some[i];
         if (id !== undefined && job.status === 'fulfilled' && job.value !== undefined)
-          found.push({ id, data: job.value.data });
+          found.push({ id, data: job.value.data, result: job.value.returnvalue });
       }
     }
     return found;

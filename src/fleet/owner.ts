@@ -11,6 +11,7 @@ import {
   BEAT_MS,
   EXTRACT_JOB,
   EXTRACT_QUEUE,
+  EXTRACT_RESULT,
   type ExtractJob,
   Keys,
   LEASE_MS,
@@ -32,6 +33,11 @@ import { WorkerList } from './worker-list.js';
 
 /** Time without a beat that succeeded until the jobs of workers count as lost, in ms. */
 const AWAY_AFTER_MS = 15_000;
+/**
+ * The longest time until `looked` resolves, in ms. A beat has many commands, and each may take as
+ * long as one may.
+ */
+const FIRST_LOOK_MS = 10_000;
 /** How long a stop waits for Redis, in ms. */
 const STOP_MS = 1_000;
 
@@ -80,7 +86,8 @@ export interface FleetOwnerDeps {
  * - *Away*, the initial mode: Redis does not answer as it should, or belongs to another owner. No
  *   job is added. Jobs that are out are lost after 15 s.
  * - *Alone*: Redis answers, and no worker takes jobs. Jobs that are out are lost.
- * - *Sharing*: at least one worker takes jobs.
+ * - *Sharing*: at least one worker takes jobs. If none of these reads documents, the jobs of
+ *   documents are lost.
  * - *Stopping*, entered by `stop`: no job is added, and those that are out are lost.
  *
  * A beat every 5 s decides between the first three: it claims the lease of the owner, reads what
@@ -119,9 +126,10 @@ export class FleetOwner {
   #continues: readonly string[] | undefined;
   /** The ids of their jobs, by what these read. */
   readonly #earlier = new Map<string, string>();
-  /** Resolves after the first look at Redis, whatever it showed. */
+  /** Resolves after the first look at Redis, whatever it showed, or 10 s after `start`. */
   readonly looked: Promise<void>;
   #onLooked: () => void = () => {};
+  #lookedTimer: Timer | undefined;
   #timer: Timer | undefined;
   #beat: Promise<void> = Promise.resolve();
   #refreshing: Promise<void> | undefined;
@@ -169,6 +177,7 @@ export class FleetOwner {
    * there that the callbacks use.
    */
   start(): void {
+    this.#lookedTimer = this.#deps.clock.after(FIRST_LOOK_MS, () => this.#onLooked());
     this.#beatLater(0);
   }
 
@@ -229,6 +238,7 @@ export class FleetOwner {
   stop(): void {
     this.#mode = 'stopping';
     this.#timer?.cancel();
+    this.#lookedTimer?.cancel();
     this.#loseAll();
     this.#onLooked();
   }
@@ -290,7 +300,9 @@ export class FleetOwner {
     this.#mode = mode;
     const isLost = clock.now() - this.#answeredAt > AWAY_AFTER_MS;
     if (mode === 'alone' || isLost || this.#failure?.kind === 'owned') this.#loseAll();
+    else if (mode === 'sharing' && this.slots === 0) this.extract?.loseAll();
     this.afterBeat?.();
+    this.#lookedTimer?.cancel();
     this.#onLooked();
     if (before !== `${this.#mode} ${this.slots} ${this.pushSlots}`) onChange();
     this.#beatLater(BEAT_MS);
@@ -301,7 +313,8 @@ export class FleetOwner {
     const { epoch, keys, redis } = this;
     const { folders, peerUrl, programs } = this.#deps;
     const abilities = abilitiesOf(programs.current);
-    this.#continues ??= await this.#earlierEpochs(abilities);
+    // Pushes of an earlier run are not continued.
+    this.#continues ??= this.extract === undefined ? [] : await this.#earlierEpochs(abilities);
     const owner: Owner = {
       epoch,
       continues: [...this.#continues],
@@ -343,12 +356,16 @@ export class FleetOwner {
     return [before.epoch, ...before.continues].slice(0, MAX_CONTINUED);
   }
 
-  /** Finds the jobs of earlier runs that workers do or have done. */
+  /**
+   * Finds the jobs of earlier runs that workers do or have done. An earlier run may have taken the
+   * end of one that is done. A text can be taken only once, but a refusal would answer the next
+   * reading of the document as well, which somebody may have asked for because of the refusal.
+   */
   async #findEarlier(epochs: readonly string[]): Promise<void> {
     if (this.extract === undefined || epochs.length === 0) return;
-    for (const { data, id } of await this.extract.earlier(epochs)) {
+    for (const { data, id, result } of await this.extract.earlier(epochs)) {
       const { data: job } = EXTRACT_JOB.safeParse(data);
-      if (job !== undefined) this.#earlier.set(referenceOf(job), id);
+      if (job !== undefined && !hasNoText(result)) this.#earlier.set(referenceOf(job), id);
     }
   }
 
@@ -398,6 +415,12 @@ export class FleetOwner {
 /** Whether a worker takes jobs. One of another build takes none as soon as it knows this owner. */
 function takesJobs({ build, idle }: WorkerReport): boolean {
   return idle === undefined && build === buildName();
+}
+
+/** Whether the result of a job is that there is nothing to send of the document. */
+function hasNoText(result: unknown): boolean {
+  const { data } = EXTRACT_RESULT.safeParse(result);
+  return data?.kind === 'read' && ['refused', 'wordless'].includes(data.result.kind);
 }
 
 function ownedBy(other: Owner | 'unknown'): RedisTrouble {

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import { z } from 'zod';
+import type { Programs } from '../content/helpers/programs.js';
 import { ENCODINGS } from '../lib/file.js';
 import { PEER_ERROR_CODES } from '../peer/errors.js';
 import { RESULT } from '../uplink/document-answer.js';
@@ -22,7 +23,7 @@ export class Keys {
     return `${this.prefix}:owner`;
   }
 
-  /** What `owner` was, kept for longer, so that another run with the same state can continue. */
+  /** The last `owner`, kept for longer, so that another run with the same state can continue. */
   earlier(instance: string): string {
     return `${this.prefix}:earlier:${instance}`;
   }
@@ -133,8 +134,8 @@ export const WORKER = z.object({
   /** The most batches that it reads and pushes at a time. */
   pushSlots: count.max(MAX_SLOTS).default(0),
   /**
-   * Why it pushes nothing, as far as it knows: its `peer.url` or the `url` of a folder is another
-   * one, the peer does not let it in, or it does not reach the peer.
+   * Why it does not push, or did not at its last attempt, as far as it knows: its `peer.url` or the
+   * `url` of a folder is another one, the peer does not let it in, or it does not reach the peer.
    */
   noPush: z.enum(['peer', 'urls', 'denied', 'unreachable']).optional(),
   /** The ids of the orders that it has and has not answered. */
@@ -169,15 +170,22 @@ export const EXTRACT_JOB = FILE.extend({
   wanted: z.enum(['text', 'words', 'textIfScanned']),
   /** See `ContentRules`. */
   readsTextAsHtml: z.boolean(),
+  /** The programs of the owner; see `programsDigest`. */
+  programs: sha256,
 });
 export type ExtractJob = z.output<typeof EXTRACT_JOB>;
 
 /** Returns what a job reads, and how. Two jobs with the same reference have the same result. */
 export function referenceOf(job: Omit<ExtractJob, 'epoch'>): string {
-  const { folder, path, readsTextAsHtml, version, wanted } = job;
+  const { folder, path, programs, readsTextAsHtml, version, wanted } = job;
   const { ctimeMs, encoding, ino, mtimeMs, sha256: digest, size } = version;
   const file = [folder, path, size, mtimeMs, ctimeMs, ino, digest, encoding];
-  return JSON.stringify([...file, wanted, readsTextAsHtml]);
+  return JSON.stringify([...file, wanted, readsTextAsHtml, programs]);
+}
+
+/** Returns a digest of programs with their arguments, settings and versions. */
+export function programsDigest(programs: Programs): string {
+  return hash('sha256', JSON.stringify(programs), 'hex');
 }
 
 /** Whether a relative path leads nowhere else. */

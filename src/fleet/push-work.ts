@@ -203,12 +203,13 @@ export class PushWork {
     for (const [name, { since }] of this.#held)
       if (clock.now() - since > HELD_MS) this.#held.delete(name);
     this.#isIdle = isIdle;
-    if (owner?.peer !== undefined) this.#comparePeer(owner.peer, peerDigest(config.peer.url));
+    if (owner !== undefined) this.#comparePeer(owner.peer, peerDigest(config.peer.url));
     this.#apply();
   }
 
-  #comparePeer(theirs: string, ours: string): void {
-    const isOther = theirs !== ours;
+  /** @param theirs undefined if the owner does not share pushes */
+  #comparePeer(theirs: string | undefined, ours: string): void {
+    const isOther = theirs !== undefined && theirs !== ours;
     if (isOther && !this.#hasOtherPeer)
       this.#warn('takes no batches: the owner has another `peer.url`. Set it here as it is there.');
     this.#hasOtherPeer = isOther;

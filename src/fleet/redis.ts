@@ -3,6 +3,7 @@ import { readCa } from '../config/ca.js';
 import type { Config } from '../config/config.js';
 import { resolveSecret } from '../config/secret.js';
 import { parseRedisUrl } from '../config/url.js';
+import { systemClock } from '../lib/clock.js';
 import type { Logger } from '../lib/logger.js';
 import { type RedisError, redisError } from './redis-errors.js';
 
@@ -75,8 +76,9 @@ export class RedisConnections {
   }
 
   /**
-   * Waits for an attempt to connect that is under way. `connectTimeout` limits it. One that the
-   * other side ends without an error only closes.
+   * Waits for an attempt to connect that is under way, for `COMMAND_TIMEOUT_MS` at most: a Redis
+   * that loads its data accepts connections, and says for minutes that it is not ready. One that
+   * the other side ends without an error only closes.
    */
   async ready(): Promise<void> {
     const redis = this.forCommands();
@@ -84,9 +86,11 @@ export class RedisConnections {
     await new Promise<void>((resolve) => {
       const events = ['ready', 'error', 'close', 'end'];
       const settle = () => {
+        limit.cancel();
         for (const event of events) redis.off(event, settle);
         resolve();
       };
+      const limit = systemClock.after(COMMAND_TIMEOUT_MS, settle);
       for (const event of events) redis.once(event, settle);
     });
   }

@@ -15,6 +15,7 @@ import {
   type ExtractResult,
   MAX_TEXT_BYTES,
   PROGRESS,
+  programsDigest,
 } from './protocol.js';
 
 const unzip = promisify(gunzip);
@@ -73,7 +74,7 @@ const NOT_THERE: Answer = { kind: 'notThere' };
  * - What a worker has lost, because it stopped or Redis forgot the job, waits again for a place.
  *   After three times it is read here.
  * - What a worker reads, or has read, for an earlier run of the owner is awaited. No document is
- *   read before it is known which these are.
+ *   read before it is known which these are, or this was asked for 10 s.
  *
  * The text of a worker counts only if the worker read the version that was asked for. "Not that
  * version" is never believed: the worker's view of a network file system may be older than ours.
@@ -218,7 +219,7 @@ export class SharedReaders {
 }
 
 /** Returns the job to read a document; undefined if only this machine may read it. */
-function jobOf({ item, rules, version, wanted }: DocumentOrder): Job | undefined {
+function jobOf({ item, programs, rules, version, wanted }: DocumentOrder): Job | undefined {
   const { readsTextAsHtml } = rules;
-  return item && { ...item, version, wanted, readsTextAsHtml };
+  return item && { ...item, version, wanted, readsTextAsHtml, programs: programsDigest(programs) };
 }

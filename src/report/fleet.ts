@@ -27,7 +27,7 @@ export function fleetConditions(
     ['workers have another version', otherVersions(fleet)],
     ['workers do not see a folder', workersWithoutFolder(fleet)],
     ['workers have other programs', otherPrograms(fleet)],
-    ['workers push nothing', workersWithoutPeer(fleet)],
+    ['workers could not push', workersWithoutPeer(fleet)],
     ['workers are gone', lostWorkers(fleet)],
   ];
 }
@@ -91,31 +91,34 @@ function otherPrograms({ workers }: FleetReport): readonly FleetCondition[] {
   });
 }
 
-/** Why a worker pushes nothing: in a sentence, in a few words, and what to do. */
+/**
+ * Why a worker does not push, or did not at its last attempt: the end of a sentence, a few words,
+ * and what to do. A worker that the peer did not let in takes batches again after a while.
+ */
 const NO_PUSH: Readonly<
   Record<
     NonNullable<WorkerStatus['noPush']>,
-    { readonly because: string; readonly words: string; readonly hint: string }
+    { readonly does: string; readonly words: string; readonly hint: string }
   >
 > = {
   peer: {
-    because: 'its `peer.url` is another one',
+    does: 'pushes nothing, because its `peer.url` is another one',
     words: 'has another `peer.url`',
     hint: 'Set `peer.url` there as it is here, and start the worker again.',
   },
   urls: {
-    because: 'a folder has another `url` there',
+    does: 'left out its last push, because a folder has another `url` there',
     words: 'has another `url` for a folder',
     hint: 'Set the `url` of each folder there as it is here, and start the worker again.',
   },
   denied: {
-    because: 'the peer does not let it in',
-    words: 'is not let in by the peer',
+    does: 'was not let in by the peer at its last push',
+    words: 'was not let in by the peer',
     hint: 'See `peer.auth` there. `peersync check --worker` there says more.',
   },
   unreachable: {
-    because: 'it does not reach the peer',
-    words: 'does not reach the peer',
+    does: 'did not reach the peer at its last push',
+    words: 'did not reach the peer',
     hint: 'See whether the network and the firewall let it. `peersync check --worker` there says more.',
   },
 };
@@ -124,11 +127,11 @@ function workersWithoutPeer({ workers }: FleetReport): readonly FleetCondition[]
   return workers.flatMap(({ host, idle, noPush }) => {
     // One that takes no jobs has a condition of its own.
     if (noPush === undefined || idle !== undefined) return [];
-    const { because, hint } = NO_PUSH[noPush];
+    const { does, hint } = NO_PUSH[noPush];
     return {
       code: 'WORKER_PEER',
       subject: host,
-      message: `The worker on ${quoted(host)} pushes nothing, because ${because}.`,
+      message: `The worker on ${quoted(host)} ${does}.`,
       hint,
     };
   });
@@ -185,7 +188,7 @@ export function idleText({ idle }: Pick<WorkerStatus, 'idle'>): string {
   }
 }
 
-/** Returns why a worker pushes nothing, as a few words; empty if it knows no reason. */
+/** Returns why a worker does not push, or did not, as a few words; empty if it knows no reason. */
 export function noPushText({ noPush }: Pick<WorkerStatus, 'noPush'>): string {
   return noPush === undefined ? '' : NO_PUSH[noPush].words;
 }

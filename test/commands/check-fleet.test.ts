@@ -112,7 +112,7 @@ describe.skipIf(!hasRedis)('check of a Redis', () => {
     );
     await client.set(keys.worker('w'), JSON.stringify({ ...worker, noPush: 'denied' }));
     expect((await checked({ redis }))[2]).toMatch(
-      /^FAILED workers: "bob" is not let in by the peer, and pushes nothing \| Type `peersync check --worker`/,
+      /^FAILED workers: "bob" was not let in by the peer \| Type `peersync check --worker`/,
     );
     await write('0.0.1 other');
     expect((await checked({ redis }))[2]).toMatch(

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { zipSync } from 'fflate';
 import { describe, expect, it } from 'vitest';
@@ -177,6 +177,15 @@ describe('pages', () => {
     const read = await readDocument(four, 'a.pdf', { tools: fake.tools() });
     expect(read).toMatchObject({ text: 'Word2\n\na page with text', found: { ocrPages: 1 } });
     expect(fake.calls).toHaveLength(1);
+  });
+
+  it('that are not drawn leave nothing behind for which a disk may become full', async () => {
+    const fake = new FakeOcr();
+    const seen = join(temporaryDirectory(), 'seen');
+    const lines = `#!/bin/sh\nls *.probe >> ${seen} 2> /dev/null; echo page >> ${seen}\n`;
+    writeFileSync(fake.ocr.pdftoppm ?? '', lines);
+    await readDocument(pdf('', '', 'a page with text'), 'a.pdf', { tools: fake.tools() });
+    expect(readFileSync(seen, 'utf8')).toBe('page\npage\n');
   });
 
   it.each(['', "printf 'P5\\n2 2\\n255\\n\\000\\377'"])(

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { NO_PROGRAMS } from '../../src/content/helpers/programs.js';
-import { type Call, ProgramError, ShortageError, Tools } from '../../src/content/helpers/tools.js';
+import { type Call, ShortageError, Tools } from '../../src/content/helpers/tools.js';
 import { temporaryDirectory } from '../support/temp.js';
 
 const PRLIMIT = '/usr/bin/prlimit';
@@ -139,17 +139,24 @@ it('the output of a program can go to a private file, up to its limit', async ()
   const path = await write(1_000, 'fits');
   expect(path.startsWith(directory)).toBe(true);
   expect(readFileSync(path)).toHaveLength(1_000);
-  await expect(write(1_001, 'too large')).rejects.toBeInstanceOf(ProgramError);
+  await expect(write(1_001, 'too large')).rejects.toMatchObject({
+    kind: 'output',
+    message: 'head writes more than 1000 bytes',
+  });
   // It takes no more room meanwhile, if something can keep it from that.
   if (existsSync(PRLIMIT)) expect(readFileSync(made.pathOf('too large'))).toHaveLength(1_000);
 });
 
-it('an output file that is too large is refused without `prlimit`, too', async () => {
+it('without `prlimit`, a program that writes too much is killed, and its output fills no disk', async () => {
   const { made } = tools();
-  const call = { program: '/bin/echo', args: ['words'], maxOutputBytes: 5, timeoutMs: 20_000 };
-  await expect(made.runToFile(call, 'a')).rejects.toMatchObject({
-    message: 'echo writes more than 5 bytes',
+  const call = { args: ['words'], maxOutputBytes: 5, timeoutMs: 20_000 };
+  await expect(made.runToFile({ ...call, program: '/usr/bin/yes' }, 'a')).rejects.toMatchObject({
+    kind: 'output',
+    message: 'yes writes more than 5 bytes',
   });
+  expect(existsSync(made.pathOf('a'))).toBe(false);
+  const path = await made.runToFile({ ...call, program: '/bin/echo', args: ['word'] }, 'b');
+  expect(readFileSync(path, 'utf8')).toBe('word\n');
 });
 
 it('it is told when this process waits for a program', async () => {

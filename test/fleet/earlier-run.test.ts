@@ -24,7 +24,11 @@ const textOf = (text: string): Extracted => ({
   page: { bytes: Buffer.from(text), extracted: { reader: 'pdf', words: 1, ms: 1 } },
 });
 const DOC = { name: 'catdoc', program: '/bin/catdoc', args: ['{file}'], output: 'text' } as const;
-const OTHER_PROGRAMS: Programs = { ...NO_PROGRAMS, commands: { '.doc': DOC } };
+const WITH_DOC: Programs = { ...NO_PROGRAMS, commands: { '.doc': DOC } };
+const OTHER_ARGUMENTS: Programs = {
+  ...NO_PROGRAMS,
+  commands: { '.doc': { ...DOC, args: ['-w', '{file}'] } },
+};
 
 /** A way to a Redis that can be cut, as if the process that uses it were killed. */
 async function wayTo({ socket: target }: RedisServer) {
@@ -59,7 +63,7 @@ describe.skipIf(!hasRedis)('another run of the owner', () => {
   afterAll(() => server.kill());
 
   /** A worker whose readers are the test, and a file. */
-  const setUp = async () => {
+  const setUp = async (programs = NO_PROGRAMS) => {
     const folder = join(temporaryDirectory(), 'inbox');
     mkdirSync(folder);
     const fleet = fleetAt(server.url);
@@ -75,7 +79,7 @@ describe.skipIf(!hasRedis)('another run of the owner', () => {
       config: await configWith(fleet, folder),
       clock,
       log: loggerTo(logged),
-      programs: { current: NO_PROGRAMS, refresh: async () => {} },
+      programs: { current: programs, refresh: async () => {} },
       readers: {
         extractDocument: async ({ file }) =>
           await new Promise((end) => readings.push({ path: file.slice(folder.length + 1), end })),
@@ -102,12 +106,12 @@ describe.skipIf(!hasRedis)('another run of the owner', () => {
     const runsSeen = () => logged.filter((line) => line.startsWith('info: helps ')).length;
 
     /** Opens a run of the owner, whose machine reads one document at a time. */
-    const openOwner = async (url = server.url, programs = NO_PROGRAMS) => {
+    const openOwner = async (url = server.url, present = programs) => {
       const owner: FleetOwner = await FleetOwner.open({ ...fleet, redis: url }, '/state', {
         clock: new BeatClock(),
         log: silentLogger,
         folders: () => ['inbox'].map((name) => ({ name, path: folder })),
-        programs: { current: programs },
+        programs: { current: present },
         peerUrl: 'http://127.0.0.1:1/',
         onChange: () => readers.startWaiting(),
       });
@@ -138,7 +142,7 @@ describe.skipIf(!hasRedis)('another run of the owner', () => {
             showsWords: false,
           },
           wanted: 'text',
-          programs: programs,
+          programs: present,
           ...parts,
         });
       return { owner, read };
@@ -245,11 +249,42 @@ describe.skipIf(!hasRedis)('another run of the owner', () => {
   it('reads everything again if other programs read documents now', async () => {
     const { beats, killWhileRead, openOwner, reads, runsSeen } = await setUp();
     (await killWhileRead('a.pdf')).cut();
-    const { owner, read } = await openOwner(server.url, OTHER_PROGRAMS);
+    const { owner, read } = await openOwner(server.url, WITH_DOC);
     void owner.refresh();
     void read('a.pdf');
     await until(() => reads.here.length === 1, 'it is read');
     await beats(() => runsSeen() === 2 && reads.restarts === 1, 'the worker ends what it reads');
+  });
+
+  it.each([
+    ['other arguments', OTHER_ARGUMENTS],
+    ['another version', { ...WITH_DOC, versions: { '/bin/catdoc': '2 2' } }],
+  ])('reads a document again if a program has %s now', async (_, programs) => {
+    const { completed, killWhileRead, openOwner, readings, reads } = await setUp(WITH_DOC);
+    (await killWhileRead('a.doc')).cut();
+    readings[0]?.end(textOf('by the program before'));
+    await until(async () => (await completed()) === 1, 'the worker has read it');
+    const { owner, read } = await openOwner(server.url, programs);
+    void owner.refresh();
+    void read('a.doc');
+    await until(() => reads.here.length === 1, 'it is read');
+  });
+
+  it('reads a document again that a worker has refused, because an earlier run may know that', async () => {
+    const { completed, killWhileRead, openOwner, readings, reads } = await setUp();
+    (await killWhileRead('a.pdf', 'b.pdf')).cut();
+    readings[0]?.end({
+      kind: 'refused',
+      failure: { code: 'DOCUMENT_ENCRYPTED', message: 'It has a password.', hint: 'Remove it.' },
+    });
+    readings[1]?.end(textOf('the text'));
+    await until(async () => (await completed()) === 2, 'the worker has read both');
+    const { owner, read } = await openOwner();
+    void owner.refresh();
+    void read('a.pdf');
+    await until(() => reads.here.length === 1, 'it is read');
+    expect(await read('b.pdf')).toEqual(textOf('the text'));
+    expect(reads.here).toEqual(['a.pdf']);
   });
 
   it('continues what was begun two runs before, and never the jobs of strangers', async () => {

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { Redis } from 'ioredis';
 import { checkConfig } from '../../src/config/load.js';
 import { NO_PROGRAMS } from '../../src/content/helpers/programs.js';
@@ -66,6 +67,57 @@ export async function configWith(fleet: FleetConfig, path: string) {
   const folder = { name: 'inbox', path, collection: 'inbox' };
   const config = await checkConfig({ folders: [folder] }, '/etc/peersync/config.json');
   return { ...config, fleet };
+}
+
+/** The answer of Redis to a command that it has done. */
+export const OK = '+OK\r\n';
+
+/** Returns a string as Redis answers it. */
+export const bulk = (text: string) => `$${Buffer.byteLength(text)}\r\n${text}\r\n`;
+
+/**
+ * Starts a Redis that only answers as the test says.
+ *
+ * @param answer returns the answer to a command as it is sent; undefined for none
+ * @returns its URL
+ */
+export async function fakeRedis(answer: (command: string) => string | undefined): Promise<string> {
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on('error', () => {});
+    let unread = '';
+    socket.on('data', (bytes) => {
+      unread += bytes.toString('latin1');
+      // An array of strings, of which the first one is the name of the command.
+      for (let whole = commandOf(unread); whole !== undefined; whole = commandOf(unread)) {
+        unread = unread.slice(whole.length);
+        const text = answer(whole.name);
+        if (text !== undefined) socket.write(text);
+      }
+    });
+  });
+  afterwards('test', () => {
+    server.close();
+    for (const socket of sockets) socket.destroy();
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return `redis://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/** Returns the first command and its length; undefined if it is not whole yet. */
+function commandOf(bytes: string): { readonly name: string; readonly length: number } | undefined {
+  const [head = '', count = 0] = /^\*(\d+)\r\n/.exec(bytes) ?? [];
+  let at = head.length;
+  let name: string | undefined;
+  for (let i = 0; i < Number(count); i += 1) {
+    const [size = '', length = 0] = /^\$(\d+)\r\n/.exec(bytes.slice(at)) ?? [];
+    const end = at + size.length + Number(length);
+    if (size === '' || bytes.length < end + 2) return undefined;
+    name ??= bytes.slice(at + size.length, end).toLowerCase();
+    at = end + 2;
+  }
+  return name === undefined ? undefined : { name, length: at };
 }
 
 const SLOTS = 3;

@@ -102,6 +102,21 @@ describe.skipIf(!hasRedis)('the queue of the owner', () => {
     expect(started).toBe(2);
   });
 
+  it('keeps a finished push only for as long as its event may be missed', async () => {
+    for (const [name, seconds] of [
+      ['push', 60],
+      ['extract', 600],
+    ] as const) {
+      const { fleet, queue, redis } = await open(server, { name });
+      void queue.run({});
+      const key = `${fleet.prefix}:${name}:epoch-1`;
+      await until(async () => (await redis.exists(key)) === 1, 'the job waits');
+      const options = JSON.parse((await redis.hget(key, 'opts')) ?? '{}') as object;
+      const kept = { age: seconds, count: 1_000 };
+      expect(options).toMatchObject({ removeOnComplete: kept, removeOnFail: kept });
+    }
+  });
+
   it('finds out by a check that Redis has forgotten a job', async () => {
     const { queue, redis } = await open();
     let end: JobEnd | undefined;

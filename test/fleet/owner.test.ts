@@ -11,7 +11,16 @@ import { loggerTo } from '../support/logger.js';
 import { hasRedis, RedisServer } from '../support/redis-server.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
-import { announceWorker, BeatClock, fleetAt, redisAt, startRedis } from './fleet.js';
+import {
+  announceWorker,
+  BeatClock,
+  bulk,
+  fakeRedis,
+  fleetAt,
+  OK,
+  redisAt,
+  startRedis,
+} from './fleet.js';
 
 function jobsOf({ extract }: FleetOwner): JobQueue {
   if (extract === undefined) throw new Error('the reading of documents is not shared');
@@ -122,6 +131,24 @@ describe.skipIf(!hasRedis)('the owner of a fleet', () => {
     expect(owner.slots).toBe(3);
   });
 
+  it('loses the jobs of documents when the workers that are left only push', async () => {
+    const fleet = { ...fleetAt(server.url), share: ['extract' as const, 'push' as const] };
+    const redis = redisAt(server);
+    const worker = await announceWorker(redis, fleet);
+    await announceWorker(redis, fleet, { slots: 0, pushSlots: 2 });
+    const { beat, owner } = await open(fleet);
+    await beat();
+    const end = jobsOf(owner).run({});
+    void owner.push?.jobs.run({});
+    await beat();
+    expect(jobsOf(owner).size).toBe(1);
+    await redis.del(worker);
+    await beat();
+    expect(jobsOf(owner).size).toBe(0);
+    expect(await end).toEqual({ kind: 'lost' });
+    expect(owner.push?.jobs.size).toBe(1);
+  });
+
   it('loses its jobs soon when Redis is emptied', async () => {
     const own = await startRedis();
     const fleet = fleetAt(own.url);
@@ -214,6 +241,10 @@ describe.skipIf(!hasRedis)('the owner of a fleet', () => {
     await beat();
     expect([owner.extract, owner.slots, owner.pushSlots]).toEqual([undefined, 0, 2]);
     expect(await redis.keys(`${fleet.prefix}:extract:*`)).toEqual([]);
+    // Another run continues nothing: workers end the documents that they read.
+    const { owner: another } = await open(fleet);
+    await another.refresh();
+    expect(await owned(redis, fleet)).toMatchObject({ epoch: another.epoch, continues: [] });
   });
 
   it('removes the jobs of its last life, and takes over at once', async () => {
@@ -298,6 +329,13 @@ describe.skipIf(!hasRedis)('the owner of a fleet', () => {
       await redis.config('SET', 'maxmemory', '0');
     });
 
+    it('if it loads its data for as long as it is asked', async () => {
+      const redis = await fakeRedis((name) =>
+        name === 'info' ? bulk('loading:1\r\nloading_eta_seconds:1') : OK,
+      );
+      expect(await troubleWith(fleetAt(redis))).toContain('does not answer.');
+    });
+
     it('if it hangs', async () => {
       const own = new RedisServer(temporaryDirectory());
       afterwards('test', () => own.kill());
@@ -305,6 +343,26 @@ describe.skipIf(!hasRedis)('the owner of a fleet', () => {
       own.signal('SIGSTOP');
       expect(await troubleWith(fleetAt(own.url))).toContain('does not answer.');
     });
+  });
+
+  it('keeps no document waiting for a Redis that takes seconds for each command', async () => {
+    let asked = 0;
+    const redis = await fakeRedis((name) => {
+      if (name === 'info') return bulk('redis_version:7.0.0');
+      if (name === 'hello' || name === 'client') return OK;
+      asked += 1;
+      return undefined;
+    });
+    const { clock, owner } = await open(fleetAt(redis));
+    let hasLooked = false;
+    void owner.looked.then(() => {
+      hasLooked = true;
+    });
+    await clock.beat();
+    await until(() => asked > 0, 'the first look is under way');
+    expect(hasLooked).toBe(false);
+    await clock.advance(10_000);
+    expect(hasLooked).toBe(true);
   });
 
   it('stops at once while Redis is away', async () => {

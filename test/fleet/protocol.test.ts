@@ -17,6 +17,7 @@ const JOB = {
   path: 'a/b.pdf',
   wanted: 'text',
   readsTextAsHtml: false,
+  programs: 'b'.repeat(64),
   version: {
     size: 1,
     mtimeMs: 1.5,

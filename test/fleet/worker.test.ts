@@ -6,7 +6,14 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { NO_PROGRAMS } from '../../src/content/helpers/programs.js';
 import { abilitiesOf } from '../../src/fleet/abilities.js';
 import { JobQueue } from '../../src/fleet/job-queue.js';
-import { Keys, type Owner, peerDigest, readRecord, WORKER } from '../../src/fleet/protocol.js';
+import {
+  Keys,
+  type Owner,
+  peerDigest,
+  programsDigest,
+  readRecord,
+  WORKER,
+} from '../../src/fleet/protocol.js';
 import { FleetWorker } from '../../src/fleet/worker.js';
 import { systemClock } from '../../src/lib/clock.js';
 import { fileStat } from '../../src/lib/file.js';
@@ -117,7 +124,14 @@ describe.skipIf(!hasRedis)('a worker', () => {
       writeFileSync(join(folder, name), content);
       const sha256 = createHash('sha256').update(content).digest('hex');
       const version = { ...fileStat(statSync(join(folder, name))), sha256, encoding: 'document' };
-      return { folder: 'inbox', path: name, version, wanted: 'text', readsTextAsHtml: false };
+      return {
+        folder: 'inbox',
+        path: name,
+        version,
+        wanted: 'text',
+        readsTextAsHtml: false,
+        programs: programsDigest(NO_PROGRAMS),
+      };
     };
     const isIdleFor = (reason: string) => async () => (await report())?.idle?.reason === reason;
     const isWorking = async () => {
@@ -302,6 +316,10 @@ describe.skipIf(!hasRedis)('a worker', () => {
     await announceOwner(redis, fleet, { peer: peerDigest('embedded') });
     await beats(async () => ((await report())?.pushSlots ?? 0) > 0, 'it takes batches');
     expect((await report())?.noPush).toBeUndefined();
+    await announceOwner(redis, fleet, { peer: peerDigest('http://other.example/') });
+    await beats(async () => (await report())?.noPush === 'peer', 'it says so again');
+    await announceOwner(redis, fleet);
+    await beats(async () => (await report())?.noPush === undefined, 'pushes are not shared');
   });
 
   it('does a job that it took when it became idle for another', async () => {

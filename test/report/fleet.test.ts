@@ -164,7 +164,7 @@ describe('a condition of the fleet', () => {
     expect(textOf(fleet)).toMatch(/^ada .* has other programs$/m);
   });
 
-  it('names the machine of a worker that pushes nothing, why, and what to do', () => {
+  it('names the machine of a worker that does not push, or did not at its last attempt, why, and what to do', () => {
     const texts = (['peer', 'urls', 'denied', 'unreachable'] as const).map((noPush) => {
       const fleet = fleetOf([workerOf('ada', { noPush })]);
       const [condition] = conditionsOf(fleet);
@@ -172,9 +172,9 @@ describe('a condition of the fleet', () => {
     });
     expect(texts).toEqual([
       'WORKER_PEER ada: The worker on "ada" pushes nothing, because its `peer.url` is another one. | Set `peer.url` there as it is here, and start the worker again. (has another `peer.url`)',
-      'WORKER_PEER ada: The worker on "ada" pushes nothing, because a folder has another `url` there. | Set the `url` of each folder there as it is here, and start the worker again. (has another `url` for a folder)',
-      'WORKER_PEER ada: The worker on "ada" pushes nothing, because the peer does not let it in. | See `peer.auth` there. `peersync check --worker` there says more. (is not let in by the peer)',
-      'WORKER_PEER ada: The worker on "ada" pushes nothing, because it does not reach the peer. | See whether the network and the firewall let it. `peersync check --worker` there says more. (does not reach the peer)',
+      'WORKER_PEER ada: The worker on "ada" left out its last push, because a folder has another `url` there. | Set the `url` of each folder there as it is here, and start the worker again. (has another `url` for a folder)',
+      'WORKER_PEER ada: The worker on "ada" was not let in by the peer at its last push. | See `peer.auth` there. `peersync check --worker` there says more. (was not let in by the peer)',
+      'WORKER_PEER ada: The worker on "ada" did not reach the peer at its last push. | See whether the network and the firewall let it. `peersync check --worker` there says more. (did not reach the peer)',
     ]);
     // One that takes no jobs has one condition.
     const idle = workerOf('ada', { noPush: 'denied', idle: { reason: 'build' } });

@@ -167,7 +167,7 @@ export class Ocr {
    * @throws ProgramError otherwise
    */
   #drewNothing(): never {
-    this.file(Buffer.alloc(PIECE_BYTES), '.probe');
+    this.remove(this.file(Buffer.alloc(PIECE_BYTES), '.probe'));
     throw new ProgramError('failed', 'pdftoppm: it drew nothing');
   }
 

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { closeSync, mkdtempSync, openSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { closeSync, fstatSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { systemClock } from '../../lib/clock.js';
 import { messageOf, systemCode } from '../../lib/errors.js';
@@ -134,6 +134,7 @@ export class Tools {
   /**
    * Runs a program whose standard output is for another program. It goes to a new private file:
    * megabytes that pass through this process would take more processor time than some programs.
+   * Without `prlimit`, nothing would limit that file, so that they pass through it all the same.
    *
    * @param name the name of the file
    * @returns its absolute path
@@ -141,15 +142,20 @@ export class Tools {
    * @throws ShortageError
    */
   async runToFile(call: Call, name: string): Promise<string> {
+    if (this.programs.prlimit === undefined) return this.file(name, await this.run(call));
     const path = this.pathOf(name);
     const output = orShortage(() => openSync(path, 'wx', 0o600));
     try {
       await this.#run(call, output, call.maxOutputBytes);
+    } catch (error) {
+      // The program ends by SIGXFSZ, or by an error of its own if it ignores that signal.
+      const isFull = fstatSync(output).size >= call.maxOutputBytes;
+      if (isFull && error instanceof ProgramError && error.kind === 'failed')
+        throw new ProgramError('output', tooMuch(call));
+      throw error;
     } finally {
       closeSync(output);
     }
-    // Only `prlimit` stops a program that writes more.
-    if (statSync(path).size > call.maxOutputBytes) throw new ProgramError('output', tooMuch(call));
     return path;
   }
 
