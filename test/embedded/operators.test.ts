@@ -137,6 +137,7 @@ describe('filters beside operators', () => {
 describe('a term of several pieces', () => {
   const corpus = {
     'http://h/login': 'the log-in page',
+    'http://h/longer': 'the log-inspector',
     'http://h/log': 'a log of what is in it, and an install',
     'http://h/wifi': 'wifi at home',
     'http://h/address': 'the server 192.168.1.250 answers',
