@@ -51,7 +51,7 @@ function copyOfSource(): string {
     const isNeeded =
       file !== '' &&
       file !== 'node_modules' &&
-      (!file.startsWith('test/') || file.startsWith('test/tools/'));
+      (!file.startsWith('test/') || /^test\/tools\/|README\.md$/.test(file));
     if (!isNeeded || !existsSync(join(REPOSITORY, file))) continue;
     mkdirSync(dirname(join(copy, file)), { recursive: true });
     cpSync(join(REPOSITORY, file), join(copy, file));
@@ -102,6 +102,7 @@ describe('the package', () => {
         'package.json',
         'src/',
         'systemd/',
+        'test/',
         ...dist.split(' ').map((name) => `dist/${name}`),
       ]),
     );
