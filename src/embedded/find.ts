@@ -22,8 +22,9 @@ import {
   type Term,
   termsOf,
 } from './query-parser.js';
-import { isInVocabulary, mayBeLeftOut, rangeOf, repaired, TERMS } from './repair.js';
+import { mayBeLeftOut, repaired } from './repair.js';
 import { tellsApart } from './stop-words.js';
+import { isInVocabulary, rangeOf, TERMS } from './vocabulary.js';
 
 /**
  * The most documents that are counted and ranked. For words that occur nearly everywhere, more
@@ -125,7 +126,7 @@ function asTyped(
   deps: SearchDeps,
 ): SearchResult {
   const typed = query.terms.find((term) => term.isBeingTyped && term.words.length > 1);
-  if (typed === undefined) return withForms(query, request, deps);
+  if (typed === undefined) return followedByForms(query, request, deps);
   const whole = query.terms.map((term) => (term === typed ? { ...term, isPrefix: false } : term));
   const exact = run({ ...query, terms: whole }, request, deps);
   if (exact.total > 0 || !typed.isPrefix) return exact;
@@ -138,7 +139,11 @@ function asTyped(
 const FEW_RESULTS = 100;
 
 /** Answers a query. Few results are followed by those with other forms of the words. */
-function withForms(query: ParsedQuery, request: SearchRequest, deps: SearchDeps): SearchResult {
+function followedByForms(
+  query: ParsedQuery,
+  request: SearchRequest,
+  deps: SearchDeps,
+): SearchResult {
   const exact = run(query, request, deps);
   const { condition, highlights, total } = exact;
   if (total > FEW_RESULTS || condition === undefined || query.terms.length === 0) return exact;

@@ -1,9 +1,8 @@
 import { stemmer as english } from '@orama/stemmers/english';
 import { stemmer as german } from '@orama/stemmers/german';
 import { type Database, int, text } from './database.js';
-import type { ParsedQuery, Term } from './query-parser.js';
-import { withVariants } from './query-parser.js';
-import { rangeOf, TERMS } from './repair.js';
+import { type ParsedQuery, type Term, withVariants } from './query-parser.js';
+import { rangeOf, TERMS } from './vocabulary.js';
 
 /** The most other forms of a word. The most frequent ones are taken. */
 const MAX_FORMS = 12;

@@ -321,7 +321,7 @@ class Parser {
 
   #conjunction(): Operand | undefined {
     const operands = this.#chain('AND', () => this.#operand());
-    return operands.length < 2 ? operands[0] : joined(operands);
+    return operands.length < 2 ? operands[0] : requiredTogether(operands);
   }
 
   /** Parses operands with an operator between them. */
@@ -354,7 +354,7 @@ class Parser {
   #parenthesis(): Operand | undefined {
     const operands = this.#sequence();
     if (this.tokens[this.#at]?.kind === 'close') this.#at += 1;
-    return operands.length < 2 ? operands[0] : joined(operands);
+    return operands.length < 2 ? operands[0] : requiredTogether(operands);
   }
 
   #takeOperator(name: string): boolean {
@@ -366,7 +366,7 @@ class Parser {
 }
 
 /** Returns the group whose members are all required, or excluded. */
-function joined(operands: readonly Operand[]): Operand {
+function requiredTogether(operands: readonly Operand[]): Operand {
   const { excluded, parts } = separated(operands);
   // Without anything that is required, the group excludes what has any of these.
   if (parts.length === 0)
