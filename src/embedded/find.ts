@@ -23,7 +23,7 @@ import {
   termsOf,
 } from './query-parser.js';
 import { mayBeLeftOut, repaired } from './repair.js';
-import { tellsApart } from './stop-words.js';
+import { isQuestion, tellsApart } from './stop-words.js';
 import { isInVocabulary, rangeOf, TERMS } from './vocabulary.js';
 
 /**
@@ -102,10 +102,14 @@ export function findDocuments(request: SearchRequest, deps: SearchDeps): SearchR
   const meant = repaired(request.query, query, database);
   if (meant === undefined) return result;
   const { isCorrected, isLastKept, text, without } = meant;
-  const isQuestion = query.terms.length >= MIN_QUESTION_TERMS;
   const second = narrowed(parseQuery(text, request.isTyping === true && isLastKept), database);
   if (!second.terms.some(tellsApart) && query.terms.some(tellsApart)) return result;
-  const relaxed = relaxedUntilFound(second, { isQuestion, text }, request, deps);
+  const relaxed = relaxedUntilFound(
+    second,
+    { isAsked: isQuestion(query.terms), text },
+    request,
+    deps,
+  );
   if (relaxed === undefined) return result;
   const left = [...without, ...relaxed.without];
   return {
@@ -177,9 +181,6 @@ function asOtherForms(result: SearchResult): SearchResult {
   return result.total === 0 ? result : { ...result, otherForms: result.total };
 }
 
-/** A sentence with fewer terms is no question. */
-const MIN_QUESTION_TERMS = 4;
-
 /** The most ways to leave out terms that are tried, and the longest time for that, in ms. */
 const MAX_TRIED = 60;
 const MAX_TRYING_MS = 100;
@@ -191,7 +192,7 @@ const MAX_TRYING_MS = 100;
  */
 function relaxedUntilFound(
   query: ParsedQuery,
-  { isQuestion, text }: { readonly isQuestion: boolean; readonly text: string },
+  { isAsked, text }: { readonly isAsked: boolean; readonly text: string },
   request: SearchRequest,
   deps: SearchDeps,
 ): { readonly result: SearchResult; readonly without: readonly string[] } | undefined {
@@ -199,7 +200,7 @@ function relaxedUntilFound(
   if (countOf(others, deps.database) === 0) return undefined;
   const startedAt = systemClock.now();
   const telling = query.terms.filter(tellsApart);
-  const terms = isQuestion && telling.length > 0 ? telling : query.terms;
+  const terms = isAsked && telling.length > 0 ? telling : query.terms;
   const most = Math.floor(telling.length / 2);
   const removable = terms
     .filter((term) => mayBeLeftOut(term))

@@ -1,7 +1,7 @@
 import { editDistance } from '../lib/text.js';
 import { type Database, int, text } from './database.js';
 import { type ParsedQuery, type Term, termsOf } from './query-parser.js';
-import { tellsApart } from './stop-words.js';
+import { isQuestion, tellsApart } from './stop-words.js';
 import { isInVocabulary, rangeOf, TERMS } from './vocabulary.js';
 import { placedWords } from './words.js';
 
@@ -43,7 +43,7 @@ export function repaired(
     if (correction === source || (correction === undefined && inGroups.includes(term))) continue;
     if (correction === undefined && !mayBeLeftOut(term)) return undefined;
     if (correction === undefined) {
-      if (tellsApart(term)) without.unshift(source);
+      if (tellsApart(term) || !isQuestion(terms)) without.unshift(source);
       removed += 1;
       isLastKept &&= !term.isBeingTyped;
     } else isCorrected = true;

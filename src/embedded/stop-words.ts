@@ -15,6 +15,14 @@ const STOP_WORDS: ReadonlySet<string> = new Set(
   wie wieviel wir wird wo wofur zu zum zur`.split(/\s+/),
 );
 
+/** A sentence with fewer terms is no question. */
+const MIN_QUESTION_TERMS = 4;
+
+/** Whether words that nearly every text has are left out of a query without a word about it. */
+export function isQuestion(terms: readonly Term[]): boolean {
+  return terms.length >= MIN_QUESTION_TERMS;
+}
+
 /** Whether a term is more than a word that nearly every text has. */
 export function tellsApart({ isInTitle, isPrefix, isQuoted, words }: Term): boolean {
   const isPlain = !isInTitle && !isQuoted && !isPrefix;

@@ -178,6 +178,7 @@ describe('a query that no document answers whole', () => {
   };
   it.each([
     ['the word that no document has', 'mail squirrelmail', 'mail', ['squirrelmail']],
+    ['a word that every text has, and says so', 'you mail', 'mail', ['you']],
     ['as few words as possible', 'lease notice webmail', 'lease', ['webmail']],
     ['the most frequent of the words', 'lease webmail', 'mail', ['lease']],
     ['no number', 'invoice 4712', '', undefined],
