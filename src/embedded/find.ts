@@ -1,4 +1,3 @@
-import { systemClock } from '../lib/clock.js';
 import { type Database, int } from './database.js';
 import type { Document, DocumentStore } from './documents.js';
 import { withCompounds, withOtherForms } from './forms.js';
@@ -21,9 +20,11 @@ import {
   parseQuery,
   type Term,
   termsOf,
+  withTerms,
 } from './query-parser.js';
-import { mayBeLeftOut, repaired } from './repair.js';
-import { isQuestion, tellsApart } from './stop-words.js';
+import { relaxed } from './relax.js';
+import { repaired } from './repair.js';
+import { isQuestion, isSentence, tellsApart } from './stop-words.js';
 import { isInVocabulary, rangeOf, TERMS } from './vocabulary.js';
 
 /**
@@ -92,7 +93,7 @@ interface SearchDeps {
  */
 export function findDocuments(request: SearchRequest, deps: SearchDeps): SearchResult {
   const { database } = deps;
-  const query = narrowed(parseQuery(request.query, request.isTyping), database);
+  const query = narrowed(withoutStopWords(parseQuery(request.query, request.isTyping)), database);
   const result = asTyped(query, request.query, request, deps);
   if (result.total > 0 || query.terms.length + query.groups.length === 0) return result;
   const isSmall = deps.documents.count('documents') <= MAX_DOCUMENTS_FOR_COMPOUNDS;
@@ -104,19 +105,21 @@ export function findDocuments(request: SearchRequest, deps: SearchDeps): SearchR
   const { isCorrected, isLastKept, text, without } = meant;
   const second = narrowed(parseQuery(text, request.isTyping === true && isLastKept), database);
   if (!second.terms.some(tellsApart) && query.terms.some(tellsApart)) return result;
-  const relaxed = relaxedUntilFound(
-    second,
-    { isAsked: isQuestion(query.terms), text },
-    request,
-    deps,
-  );
-  if (relaxed === undefined) return result;
-  const left = [...without, ...relaxed.without];
+  const answer = relaxedResult(second, { isAsked: isSentence(query.terms), text }, request, deps);
+  if (answer === undefined) return result;
+  const left = [...without, ...answer.without];
   return {
-    ...relaxed.result,
+    ...answer.result,
     ...(isCorrected && { corrected: text }),
     ...(left.length > 0 && { without: left }),
   };
+}
+
+/** Returns a question without the words that nearly every text has, and another query as it is. */
+function withoutStopWords(query: ParsedQuery): ParsedQuery {
+  const telling = query.terms.filter(tellsApart);
+  if (!isQuestion(query.terms) || telling.length === 0) return query;
+  return withTerms(query, telling);
 }
 
 /**
@@ -181,60 +184,20 @@ function asOtherForms(result: SearchResult): SearchResult {
   return result.total === 0 ? result : { ...result, otherForms: result.total };
 }
 
-/** The most ways to leave out terms that are tried, and the longest time for that, in ms. */
-const MAX_TRIED = 60;
-const MAX_TRYING_MS = 100;
-
-/**
- * Leaves out terms until something is found: as few as possible, and of as few the most frequent
- * ones. Of a question, the words that every text has are left out first. At least half of the
- * others stay. Phrases in quotes, titles and numbers are never left out.
- */
-function relaxedUntilFound(
+/** Answers a query without the terms that keep it from finding anything. */
+function relaxedResult(
   query: ParsedQuery,
   { isAsked, text }: { readonly isAsked: boolean; readonly text: string },
   request: SearchRequest,
   deps: SearchDeps,
 ): { readonly result: SearchResult; readonly without: readonly string[] } | undefined {
-  const others = conditionOf(inCollections({ ...query, terms: [] }, request), 'all');
-  if (countOf(others, deps.database) === 0) return undefined;
-  const startedAt = systemClock.now();
   const telling = query.terms.filter(tellsApart);
-  const terms = isAsked && telling.length > 0 ? telling : query.terms;
-  const most = Math.floor(telling.length / 2);
-  const removable = terms
-    .filter((term) => mayBeLeftOut(term))
-    .map((term) => ({ term, documents: frequencyOf(term, deps.database) }))
-    .sort((a, b) => b.documents - a.documents)
-    .map(({ term }) => term);
-  let tried = 0;
-  for (let count = 0; count <= most; count += 1)
-    for (const removed of choices(removable, count)) {
-      const kept = terms.filter((term) => !removed.includes(term));
-      tried += 1;
-      const isOver = tried > MAX_TRIED || systemClock.now() - startedAt > MAX_TRYING_MS;
-      if (isOver) return undefined;
-      if (kept.length + query.groups.length === 0) continue;
-      const result = asTyped({ ...query, terms: kept }, text, request, deps);
-      if (result.total === 0) continue;
-      const inOrder = removed.toSorted((a, b) => a.start - b.start);
-      return { result, without: inOrder.map(({ end, start }) => text.slice(start, end)) };
-    }
-  return undefined;
-}
-
-/** Yields the ways to choose so many of some values, those with the first values first. */
-function* choices<T>(values: readonly T[], count: number): Iterable<readonly T[]> {
-  if (count === 0) yield [];
-  else
-    for (const [i, value] of values.entries())
-      for (const others of choices(values.slice(i + 1), count - 1)) yield [value, ...others];
-}
-
-/** Returns the number of documents that have a term, at most MAX_COUNTED + 1. */
-function frequencyOf(term: Term, database: Database): number {
-  const query = { ...parseQuery(''), terms: [term] };
-  return countOf(conditionOf(query, 'all'), database);
+  const asked = isAsked && telling.length > 0 ? { ...query, terms: telling } : query;
+  const found = relaxed(inCollections(asked, request), deps.database);
+  if (found === undefined) return undefined;
+  const result = asTyped({ ...asked, terms: found.query.terms }, text, request, deps);
+  if (result.total === 0) return undefined;
+  return { result, without: found.removed.map(({ end, start }) => text.slice(start, end)) };
 }
 
 /**

@@ -37,27 +37,39 @@ export function withOtherForms(query: ParsedQuery, database: Database): ParsedQu
 
 /**
  * Returns the query with the terms of the index that contain one of its words (`mietvertrag` for
- * `vertrag`); undefined if there are none. Reads the whole vocabulary: about 1 µs a term.
+ * `vertrag`); undefined if there are none. Reads the whole vocabulary once: about 1 µs a term.
  */
 export function withCompounds(query: ParsedQuery, database: Database): ParsedQuery | undefined {
+  const parts = query.terms.filter(
+    (term) => hasForms(term) && (term.words[0] ?? '').length >= MIN_PART_LETTERS,
+  );
+  if (parts.length === 0) return undefined;
+  const words = parts.map((term) => term.words[0] ?? '');
+  const any = words.map(() => 'instr(term, ?)').join(' OR ');
+  const sql = `SELECT term FROM vocabulary WHERE length(term) >= ? AND (${any}) ORDER BY doc DESC LIMIT ?`;
+  const shortest = Math.min(...words.map((word) => word.length)) + MIN_OTHER_LETTERS;
+  const rows = database.rows(sql, shortest, ...words, MAX_CONTAINING * parts.length);
+  const terms = rows.map((row) => text(row, 'term'));
   const forms = new Map<Term, readonly string[]>();
-  for (const term of query.terms) {
-    const [word = ''] = term.words;
-    if (!hasForms(term) || word.length < MIN_PART_LETTERS) continue;
-    // The other parts have three letters or more: "invoice" is no compound of "voice".
-    const patterns = [`???*${word}`, `${word}???*`, `???*${word}???*`];
-    const rows = database.rows(CONTAINING, ...patterns, MAX_CONTAINING);
-    const found = rows.map((row) => text(row, 'term'));
-    if (found.length > 0) forms.set(term, found);
+  for (const part of parts) {
+    const found = terms.filter((term) => isCompoundOf(term, part.words[0] ?? ''));
+    if (found.length > 0) forms.set(part, found.slice(0, MAX_CONTAINING));
   }
   return withForms(query, forms);
 }
 
-const CONTAINING =
-  'SELECT term FROM vocabulary WHERE term GLOB ? OR term GLOB ? OR term GLOB ? ORDER BY doc DESC LIMIT ?';
 /** A shorter word is in too many others. */
 const MIN_PART_LETTERS = 5;
 const MAX_CONTAINING = 40;
+/** The other parts are not shorter: "invoice" is no compound of "voice". */
+const MIN_OTHER_LETTERS = 3;
+
+function isCompoundOf(term: string, part: string): boolean {
+  const at = term.indexOf(part, MIN_OTHER_LETTERS);
+  const behind = at === -1 ? 0 : term.length - at - part.length;
+  if (at !== -1 && (behind === 0 || behind >= MIN_OTHER_LETTERS)) return true;
+  return term.startsWith(part) && term.length >= part.length + MIN_OTHER_LETTERS;
+}
 
 function withForms(
   query: ParsedQuery,

@@ -96,15 +96,17 @@ export function withVariants(
   query: ParsedQuery,
   more: (term: Term) => readonly string[],
 ): ParsedQuery {
-  const terms = query.terms.map((term) => ({
+  const wider = (term: Term): Term => ({
     ...term,
     variants: [...new Set([...term.variants, ...more(term)])],
-  }));
-  return {
-    ...query,
-    terms,
-    highlights: highlightsOf([...terms, ...query.groups.flatMap(termsOf)]),
-  };
+  });
+  return withTerms(query, query.terms.map(wider));
+}
+
+/** Returns the query with other terms. Its highlights follow. */
+export function withTerms(query: ParsedQuery, terms: readonly Term[]): ParsedQuery {
+  const highlights = highlightsOf([...terms, ...query.groups.flatMap(termsOf)]);
+  return { ...query, terms, highlights };
 }
 
 /** Returns the terms of a clause, without those that it excludes. */

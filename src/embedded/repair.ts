@@ -1,7 +1,7 @@
 import { editDistance } from '../lib/text.js';
 import { type Database, int, text } from './database.js';
 import { type ParsedQuery, type Term, termsOf } from './query-parser.js';
-import { isQuestion, tellsApart } from './stop-words.js';
+import { isSentence, tellsApart } from './stop-words.js';
 import { isInVocabulary, rangeOf, TERMS } from './vocabulary.js';
 import { placedWords } from './words.js';
 
@@ -43,7 +43,7 @@ export function repaired(
     if (correction === source || (correction === undefined && inGroups.includes(term))) continue;
     if (correction === undefined && !mayBeLeftOut(term)) return undefined;
     if (correction === undefined) {
-      if (tellsApart(term) || !isQuestion(terms)) without.unshift(source);
+      if (tellsApart(term) || !isSentence(terms)) without.unshift(source);
       removed += 1;
       isLastKept &&= !term.isBeingTyped;
     } else isCorrected = true;
@@ -86,9 +86,10 @@ function correctedTerm(
     );
   const unknown = term.words.filter((word, i) => !isKnown(word, i));
   if (unknown.length === 0) return source;
+  if (!tellsApart(term)) return undefined;
   const similar = new Map<string, string>();
   for (const word of unknown) {
-    const found = mostSimilarTerm(word, database, budget);
+    const found = twoWordsOf(word, term, database) ?? mostSimilarTerm(word, database, budget);
     if (found === undefined) return undefined;
     similar.set(word, found);
   }
@@ -99,10 +100,32 @@ function correctedTerm(
   return corrected;
 }
 
+/** A shorter part is a beginning or an ending, and no word. */
+const MIN_PART_LETTERS = 2;
+
+/**
+ * Returns a word as two that documents have side by side, with a hyphen: `wi-fi` for `wifi`. Of
+ * several ways, the one that most documents have.
+ */
+function twoWordsOf(word: string, { words }: Term, database: Database): string | undefined {
+  if (words.length > 1 || /\p{N}/u.test(word)) return undefined;
+  const letters = [...word];
+  let best: { readonly words: string; readonly documents: number } | undefined;
+  for (let end = MIN_PART_LETTERS; end <= letters.length - MIN_PART_LETTERS; end += 1) {
+    const parts = [letters.slice(0, end), letters.slice(end)].map((part) => part.join(''));
+    if (!parts.every((part) => isInVocabulary(part, false, database))) continue;
+    const sql =
+      'SELECT count(*) AS total FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT 1000)';
+    const documents = int(database.row(sql, `"${parts.join(' ')}"`), 'total');
+    if (documents > (best?.documents ?? 0)) best = { words: parts.join('-'), documents };
+  }
+  return best?.words;
+}
+
 /** A shorter word resembles too many others. */
 const MIN_CORRECTED_LETTERS = 4;
 /** A shorter word is corrected by one edit, a longer one by two. */
-const MIN_LETTERS_FOR_TWO_EDITS = 8;
+const MIN_LETTERS_FOR_TWO_EDITS = 7;
 /**
  * The work to look for terms similar to the words of a query, about 100 ms. A term costs TERM_COST
  * and one for each document that has it.

@@ -6,21 +6,42 @@ import type { Term } from './query-parser.js';
  */
 const STOP_WORDS: ReadonlySet<string> = new Set(
   `a about am an and any are as at be by can could did do does for from had has have how i if in is
-  it its me my of on or our please should so that the their them there these they this to us was we
+  it its long many me much my of on or our please should so that the their them there these they this to us was we
   were what when where which who whom whose why will with would you your
   aber als am an auf aus bei bin bis da das dass dem den der des die dies diese dieser dieses durch
-  ein eine einem einen einer eines er es fur hat habe haben ich ihr im in ist kann mein meine meinem
-  meinen meiner mich mir mit nach nicht oder sein seine sich sie sind so uber um und uns unser unsere
-  unter vom von vor wann war waren warum was welche welchem welchen welcher welches wenn wer werden
+  ein eine einem einen einer eines er es fur hat habe haben ich ihr im in ist kann lange mein
+  meine meinem meinen meiner mich mir mit nach nicht oder sein seine sich sie sind so uber um und uns unser
+  unsere unter viel viele vom von vor wann war waren warum was welche welchem welchen welcher welches wenn wer werden
   wie wieviel wir wird wo wofur zu zum zur`.split(/\s+/),
 );
 
-/** A sentence with fewer terms is no question. */
-const MIN_QUESTION_TERMS = 4;
+/** The words with which a question begins. */
+const QUESTION_WORDS: ReadonlySet<string> = new Set(
+  `are can could did do does how is should was were what when where which who whom whose why will would
+  darf hat ist kann muss sind wann war warum was welche welchem welchen welcher welches wenn wer wie
+  wieviel wird wo wofur`.split(/\s+/),
+);
 
-/** Whether words that nearly every text has are left out of a query without a word about it. */
+/** A shorter query is neither a sentence nor a question. */
+const MIN_SENTENCE_TERMS = 4;
+
+/**
+ * Whether a query may be a sentence. If it finds nothing, words that nearly every text has are left
+ * out without a word about it.
+ */
+export function isSentence(terms: readonly Term[]): boolean {
+  return terms.length >= MIN_SENTENCE_TERMS;
+}
+
+/** Whether a query is a question, which is answered by its other words alone. */
 export function isQuestion(terms: readonly Term[]): boolean {
-  return terms.length >= MIN_QUESTION_TERMS;
+  const [first] = terms;
+  return (
+    isSentence(terms) &&
+    first !== undefined &&
+    !tellsApart(first) &&
+    QUESTION_WORDS.has(first.words[0] ?? '')
+  );
 }
 
 /** Whether a term is more than a word that nearly every text has. */
