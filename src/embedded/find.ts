@@ -7,6 +7,7 @@ import {
   type Condition,
   conditionOf,
   newestFirst,
+  type Order,
   prefixSearchOf,
   type Scope,
   selectOf,
@@ -22,6 +23,7 @@ import {
   termsOf,
   withTerms,
 } from './query-parser.js';
+import { byRank, MAX_BOOSTED } from './ranking.js';
 import { relaxed } from './relax.js';
 import { repaired } from './repair.js';
 import { isQuestion, isSentence, tellsApart } from './stop-words.js';
@@ -254,7 +256,7 @@ function run(parsed: ParsedQuery, request: SearchRequest, deps: SearchDeps): Sea
   return {
     total: hasStoredCount ? total : Math.min(total, MAX_COUNTED),
     totalIsExact: hasStoredCount || isFew,
-    found: (total === 0 ? [] : pageOf(query, request, isFew, database))
+    found: (total === 0 ? [] : pageOf(query, request, total, database))
       .map((id) => documents.find('id', id))
       .filter((document) => document !== undefined),
     highlights,
@@ -274,15 +276,19 @@ function inCollections(query: ParsedQuery, { collection }: SearchRequest): Parse
 function pageOf(
   query: ParsedQuery,
   { limit, offset, sort = 'rank' }: SearchRequest,
-  isFew: boolean,
+  total: number,
   database: Database,
 ): number[] {
+  const isFew = total <= MAX_COUNTED;
   const all = conditionOf(query, 'all');
   const newest = (): number[] => pick(all, newestFirst(all), { limit, offset }, database);
   if (sort === 'date' && isFew) return pick(all, byDate(all), { limit, offset }, database);
   const required = [...query.terms, ...query.groups.flatMap(termsOf)];
   if (sort === 'date' || required.length === 0) return newest();
-  if (isFew && all.source === 'words') return pick(all, BY_RANK, { limit, offset }, database);
+  if (isFew && all.source === 'words') {
+    const order = total <= MAX_BOOSTED ? byRank(query) : BY_RANK;
+    return pick(all, order, { limit, offset }, database);
+  }
 
   const hasPrefix = required.some((term) => term.isPrefix);
   const scopes: readonly Scope[] = hasPrefix ? ['prefixes in heads', 'heads'] : ['heads'];
@@ -309,12 +315,13 @@ function countOf(condition: Condition, database: Database): number {
 
 function pick(
   condition: Condition,
-  order: string,
+  order: Order,
   { limit, offset }: Pick<SearchRequest, 'limit' | 'offset'>,
   database: Database,
 ): number[] {
-  const sql = `${selectOf(condition)} ORDER BY ${order} LIMIT ? OFFSET ?`;
-  return database.rows(sql, ...condition.values, limit, offset).map((row) => int(row, 'document'));
+  const sql = `${selectOf(condition)} ORDER BY ${order.sql} LIMIT ? OFFSET ?`;
+  const values = [...condition.values, ...order.values, limit, offset];
+  return database.rows(sql, ...values).map((row) => int(row, 'document'));
 }
 
 /** More terms take too long to expand. */

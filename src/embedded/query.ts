@@ -62,22 +62,28 @@ export function selectOf({ source, where }: Condition): string {
   return `SELECT ${key} AS document FROM ${table} WHERE ${where}`;
 }
 
+/** An order of documents in SQL. */
+export interface Order {
+  readonly sql: string;
+  readonly values: readonly (number | string)[];
+}
+
 /**
  * Orders by rank (BM25, from the source `words` only). The plus makes FTS5 rank the documents that
  * meet the whole condition, instead of all that have the words.
  */
-export const BY_RANK = '+rank';
+export const BY_RANK: Order = { sql: '+rank', values: [] };
 
 /** Orders the newest document first, by its position in the index. */
-export function newestFirst({ source }: Condition): string {
-  return `${SOURCES[source].key} DESC`;
+export function newestFirst({ source }: Condition): Order {
+  return { sql: `${SOURCES[source].key} DESC`, values: [] };
 }
 
 /** Orders by the date of the document itself, or else by the last change of its content. */
-export function byDate(condition: Condition): string {
+export function byDate(condition: Condition): Order {
   const { key } = SOURCES[condition.source];
   const date = `(SELECT ${DATE} FROM documents AS d WHERE d.id = ${key})`;
-  return `${date} DESC, ${newestFirst(condition)}`;
+  return { sql: `${date} DESC, ${newestFirst(condition).sql}`, values: [] };
 }
 
 /** Returns the condition `all` without the documents of `first`. */
