@@ -60,6 +60,8 @@ export interface ParsedQuery {
   /** Prefixes of URLs, with or without a scheme. */
   readonly urls: readonly string[];
   readonly filters: readonly Filter[];
+  /** Filters with a value that cannot be understood, as they were written. They are words. */
+  readonly misread: readonly string[];
   readonly highlights: Highlights;
 }
 
@@ -143,12 +145,14 @@ interface Tokens {
   readonly collections: readonly string[];
   readonly urls: readonly string[];
   readonly filters: readonly Filter[];
+  readonly misread: readonly string[];
 }
 
 function tokensOf(asked: string, isTyping: boolean): Tokens {
   const query = asked.slice(0, MAX_QUERY_CHARS);
   const tokens: Token[] = [];
   const filters = new FilterList();
+  const misread: string[] = [];
   let wordCount = 0;
   /** Number of parentheses that were opened inside the last word, as in `f(x)`. */
   let openInWord = 0;
@@ -183,6 +187,7 @@ function tokensOf(asked: string, isTyping: boolean): Tokens {
         filters.add(name, value, { ...filter, ...place, isExcluded }, tokens);
         continue;
       }
+      misread.push(source);
     }
     filters.end(tokens);
     const isInTitle = name === 'title';
@@ -209,7 +214,7 @@ function tokensOf(asked: string, isTyping: boolean): Tokens {
     tokens.push({ kind: 'term', term, isExcluded });
   }
   filters.end(tokens);
-  return { tokens, ...filters.lists };
+  return { tokens, misread, ...filters.lists };
 }
 
 function isFilterName(name: string): name is FilterName {

@@ -37,11 +37,13 @@ export async function searchJson(context: Context): Promise<string> {
     ...metadataOf(document),
   }));
   const { query } = request;
+  const misread = misreadOf(request);
   return context.record('', {
     query,
     corrected,
     without,
     prefix,
+    misread: misread.length > 0 ? misread : undefined,
     total,
     totalIsExact,
     otherForms,
@@ -109,16 +111,25 @@ function resultLine(
         ]),
     ...(prefix === undefined ? [] : [`, none of which has ${prefix} as it is`]),
     ...(without === undefined ? [] : [`, without ${without.join(' and without ')}`]),
+    ...misreadOf(request).map((filter) => `, with ${filter} as words (${FILTER_FORMS})`),
   ].join('');
   if (request.query.trim() === '')
     return total === 0 ? `No documents${collection} yet.` : `Newest documents${collection}`;
-  if (total === 0) return `Nothing found for ${request.query}${collection}.`;
+  if (total === 0) return `Nothing found for ${request.query}${where}.`;
   if (hits.length === 0) return `${counted(total, 'result')}${where}; none on this page.`;
   if (total === 1 && totalIsExact) return `1 result${where}`;
   const shown = `${request.offset + 1}–${request.offset + hits.length}`;
   if (!totalIsExact)
     return `${shown} of more than ${counted(total, 'result')}${where}, in titles first, then newest first`;
   return `${shown} of ${counted(total, 'result')}${where}`;
+}
+
+/** Filters are written so. Others are taken as words. */
+const FILTER_FORMS = 'a filter is date:2024-03, date:2024..2025, size:>1M or size:1k..1M';
+
+/** Returns the filters of a finished query that cannot be understood. */
+function misreadOf({ isTyping, query }: SearchRequest): readonly string[] {
+  return isTyping === true ? [] : parseQuery(query).misread;
 }
 
 /** Returns the address of a search that differs from another one. */

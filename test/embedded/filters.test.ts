@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest';
-import { openPeer, push, search } from './support.js';
+import { openPeer, push, search, send } from './support.js';
 
 describe('a filter', () => {
   let peer: Awaited<ReturnType<typeof openPeer>>;
@@ -45,5 +45,14 @@ describe('a filter', () => {
     const { items, total } = await search(peer, { query });
     const found = items.map(({ url }) => url.replace(/.*\//, '')).sort();
     expect([total, found.join(' ')]).toEqual([found.length, names]);
+  });
+
+  it('that cannot be understood is said to be taken as words, once the query is finished', async () => {
+    const { misread } = await search(peer, { query: 'tea date:2024-13 -size:big type:md' });
+    expect(misread).toEqual(['date:2024-13', '-size:big']);
+    const { body } = await send(peer, '/?query=tea+date:2024-13');
+    expect(body).toContain(', with date:2024-13 as words (a filter is date:2024-03');
+    expect((await search(peer, { query: 'tea date:20', typing: 'true' })).misread).toBeUndefined();
+    expect((await search(peer, { query: 'tea date:2024' })).misread).toBeUndefined();
   });
 });

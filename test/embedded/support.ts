@@ -199,6 +199,7 @@ export interface SearchJson {
   readonly corrected?: string;
   readonly without?: readonly string[];
   readonly prefix?: string;
+  readonly misread?: readonly string[];
   readonly otherForms?: number;
   readonly items: readonly { url: string; title: string; snippet: string; collections: string[] }[];
 }
