@@ -25,7 +25,7 @@ import {
 } from './query-parser.js';
 import { byRank, MAX_BOOSTED } from './ranking.js';
 import { relaxed } from './relax.js';
-import { repaired } from './repair.js';
+import { bySimilarity, repaired } from './repair.js';
 import { isQuestion, isSentence, tellsApart } from './stop-words.js';
 import { isInVocabulary, rangeOf, TERMS } from './vocabulary.js';
 
@@ -91,30 +91,54 @@ interface SearchDeps {
  * - Few results are followed by those with other forms of the words, which are ranked below them.
  * - Nothing is left out of a query that finds something. If it finds nothing, words that no
  *   document has are replaced by the most similar ones, and those without a similar one are left
- *   out. If no document has all of the others, the most frequent words are left out.
+ *   out. If no document has all of the others, the most frequent words are left out. Of that, a
+ *   word that documents have is not left out for one that is only similar.
  */
 export function findDocuments(request: SearchRequest, deps: SearchDeps): SearchResult {
   const { database } = deps;
-  const query = narrowed(withoutStopWords(parseQuery(request.query, request.isTyping)), database);
+  const asked = parseQuery(request.query, request.isTyping);
+  const query = narrowed(withoutStopWords(asked), database);
   const result = asTyped(query, request.query, request, deps);
   if (result.total > 0 || query.terms.length + query.groups.length === 0) return result;
   const isSmall = deps.documents.count('documents') <= MAX_DOCUMENTS_FOR_COMPOUNDS;
   const compounds = isSmall ? withCompounds(query, database) : undefined;
   const inCompounds = compounds && asOtherForms(run(compounds, request, deps));
   if (inCompounds !== undefined && inCompounds.total > 0) return inCompounds;
-  const meant = repaired(request.query, query, database);
-  if (meant === undefined) return result;
+  const corrected = repairedAnswer(query, bySimilarity(database), asked, request, deps);
+  if (corrected !== undefined && corrected.left === 0) return corrected.result;
+  // A word that documents have is worth more than one that is only similar to a word of the query.
+  const known = repairedAnswer(query, () => undefined, asked, request, deps);
+  const isBetter = known !== undefined && known.left < (corrected?.left ?? Infinity);
+  return (isBetter ? known : corrected)?.result ?? result;
+}
+
+/**
+ * Answers a query that finds nothing as it is.
+ *
+ * @returns the answer, and the number of terms with known words that were left out; undefined if
+ *   nothing is found
+ */
+function repairedAnswer(
+  query: ParsedQuery,
+  correct: Parameters<typeof repaired>[3],
+  asked: ParsedQuery,
+  request: SearchRequest,
+  deps: SearchDeps,
+): { readonly result: SearchResult; readonly left: number } | undefined {
+  const meant = repaired(request.query, query, deps.database, correct);
+  if (meant === undefined) return undefined;
   const { isCorrected, isLastKept, text, without } = meant;
-  const second = narrowed(parseQuery(text, request.isTyping === true && isLastKept), database);
-  if (!second.terms.some(tellsApart) && query.terms.some(tellsApart)) return result;
-  const answer = relaxedResult(second, { isAsked: isSentence(query.terms), text }, request, deps);
-  if (answer === undefined) return result;
+  const second = narrowed(parseQuery(text, request.isTyping === true && isLastKept), deps.database);
+  if (!second.terms.some(tellsApart) && query.terms.some(tellsApart)) return undefined;
+  const answer = relaxedResult(second, { isAsked: isSentence(asked.terms), text }, request, deps);
+  if (answer === undefined) return undefined;
   const left = [...without, ...answer.without];
-  return {
+  const result = {
     ...answer.result,
     ...(isCorrected && { corrected: text }),
     ...(left.length > 0 && { without: left }),
   };
+  return { result, left: answer.without.length };
 }
 
 /** Returns a question without the words that nearly every text has, and another query as it is. */

@@ -16,9 +16,19 @@ export interface Repaired {
   readonly without: readonly string[];
 }
 
+/** Returns the word of the index that was probably meant by one that no document has. */
+type Correction = (word: string, term: Term) => string | undefined;
+
+/** Corrects words by the most similar terms of the index. */
+export function bySimilarity(database: Database): Correction {
+  const budget = { cost: 0 };
+  return (word, term) =>
+    twoWordsOf(word, term, database) ?? mostSimilarTerm(word, database, budget);
+}
+
 /**
- * Returns the query with each word that no document has replaced by the most similar term, and
- * without the terms that have such a word and no similar one; undefined if nothing would be left.
+ * Returns the query with each word that no document has corrected, and without the terms that have
+ * such a word and no correction; undefined if nothing would be left.
  *
  * @param query as it was written
  */
@@ -26,8 +36,8 @@ export function repaired(
   query: string,
   { groups, terms }: ParsedQuery,
   database: Database,
+  correct: Correction,
 ): Repaired | undefined {
-  const budget = { cost: 0 };
   let repairedText = query;
   let isCorrected = false;
   let isLastKept = true;
@@ -38,7 +48,7 @@ export function repaired(
   // The last term is replaced first. The positions of those before it stay valid.
   for (const term of all) {
     const source = query.slice(term.start, term.end);
-    const correction = correctedTerm(source, term, database, budget);
+    const correction = correctedTerm(source, term, database, correct);
     // An unknown alternative does no harm. Where all of a group are needed, nothing is found.
     if (correction === source || (correction === undefined && inGroups.includes(term))) continue;
     if (correction === undefined && !mayBeLeftOut(term)) return undefined;
@@ -75,7 +85,7 @@ function correctedTerm(
   source: string,
   term: Term,
   database: Database,
-  budget: Budget,
+  correct: Correction,
 ): string | undefined {
   if (term.joined !== undefined && isInVocabulary(term.joined, term.isPrefix, database))
     return source;
@@ -89,7 +99,7 @@ function correctedTerm(
   if (!tellsApart(term)) return undefined;
   const similar = new Map<string, string>();
   for (const word of unknown) {
-    const found = twoWordsOf(word, term, database) ?? mostSimilarTerm(word, database, budget);
+    const found = correct(word, term);
     if (found === undefined) return undefined;
     similar.set(word, found);
   }
@@ -126,6 +136,8 @@ function twoWordsOf(word: string, { words }: Term, database: Database): string |
 const MIN_CORRECTED_LETTERS = 4;
 /** A shorter word is corrected by one edit, a longer one by two. */
 const MIN_LETTERS_FOR_TWO_EDITS = 7;
+/** Of two edits, a shorter word keeps its length: "dentist" is not meant by "denis". */
+const MIN_LETTERS_FOR_OTHER_LENGTH = 8;
 /**
  * The work to look for terms similar to the words of a query, about 100 ms. A term costs TERM_COST
  * and one for each document that has it.
@@ -152,7 +164,7 @@ function mostSimilarTerm(word: string, database: Database, budget: Budget): stri
       database.scan(TERMS, rangeOf(prefix), (row) => {
         const term = text(row, 'term');
         const documents = int(row, 'doc');
-        const distance = /\p{N}/u.test(term) ? limit + 1 : editDistance(letters, [...term], limit);
+        const distance = distanceTo(letters, term, limit);
         if (distance < limit || (distance === limit && documents > (best?.documents ?? 0))) {
           limit = distance;
           best = { term, documents };
@@ -163,6 +175,15 @@ function mostSimilarTerm(word: string, database: Database, budget: Budget): stri
     if (best !== undefined) break;
   }
   return best?.term;
+}
+
+/** Returns the edit distance of a word to a term that may replace it; above `limit` if none may. */
+function distanceTo(letters: readonly string[], term: string, limit: number): number {
+  if (/\p{N}/u.test(term)) return limit + 1;
+  const others = [...term];
+  const distance = editDistance(letters, others, limit);
+  const isLong = letters.length >= MIN_LETTERS_FOR_OTHER_LENGTH;
+  return distance > 1 && !isLong && others.length !== letters.length ? limit + 1 : distance;
 }
 
 const ALPHABET = [...'abcdefghijklmnopqrstuvwxyz'];

@@ -6,20 +6,23 @@ import type { Term } from './query-parser.js';
  */
 const STOP_WORDS: ReadonlySet<string> = new Set(
   `a about am an and any are as at be by can could did do does for from had has have how i if in is
-  it its long many me much my of on or our please should so that the their them there these they this to us was we
-  were what when where which who whom whose why will with would you your
-  aber als am an auf aus bei bin bis da das dass dem den der des die dies diese dieser dieses durch
-  ein eine einem einen einer eines er es fur hat habe haben ich ihr im in ist kann lange mein
-  meine meinem meinen meiner mich mir mit nach nicht oder sein seine sich sie sind so uber um und uns unser
-  unsere unter viel viele vom von vor wann war waren warum was welche welchem welchen welcher welches wenn wer werden
-  wie wieviel wir wird wo wofur zu zum zur`.split(/\s+/),
+  it its long many me much my of often on or our please should so that the their them there
+  these they this to us was we were what when where which who whom whose why will with would you
+  your
+  aber als am an auf aus bei bin bis da das dass dem den der des die dies diese dieser dieses
+  durch ein eine einem einen einer eines er es fur hat habe haben hoch ich ihr im in ist kann
+  lange mein meine meinem meinen meiner mich mir mit nach nicht oder oft sein seine sich sie
+  sind so uber um und uns unser unsere unter viel viele vom von vor wann war waren warum was
+  welche welchem welchen welcher welches wenn wer werden wie wieviel wir wird wo wofur zu zum
+  zur`.split(/\s+/),
 );
 
 /** The words with which a question begins. */
 const QUESTION_WORDS: ReadonlySet<string> = new Set(
-  `are can could did do does how is should was were what when where which who whom whose why will would
-  darf hat ist kann muss sind wann war warum was welche welchem welchen welcher welches wenn wer wie
-  wieviel wird wo wofur`.split(/\s+/),
+  `are can could did do does how is should was were what when where which who whom whose why will
+  would
+  darf hat ist kann muss sind wann war warum was welche welchem welchen welcher welches wenn wer
+  wie wieviel wird wo wofur`.split(/\s+/),
 );
 
 /** A shorter query is neither a sentence nor a question. */

@@ -113,6 +113,23 @@ describe('a word that no document has', () => {
     expect([answer.corrected, answer.items[0]?.url.slice(9)]).toEqual([corrected, found]);
   });
 
+  it('is left out rather than a word that documents have', async () => {
+    const documents = { 'http://h/bread': 'bake the bread', 'http://h/policy': 'an insurance' };
+    const { corrected, items, without } = await search(await peerWith(documents), {
+      query: 'insurance bike',
+    });
+    expect([corrected, without, items.map(({ url }) => url)]).toEqual([
+      undefined,
+      ['bike'],
+      ['http://h/policy'],
+    ]);
+  });
+
+  it('is not corrected to a shorter word by two letters in seven', async () => {
+    const peer = await peerWith({ 'http://h/1': 'Denis was here' });
+    expect((await search(peer, { query: 'dentist' })).total).toBe(0);
+  });
+
   it('is not corrected if nearly every text has it', async () => {
     const peer = await peerWith({ 'http://h/log': 'the log of the house: lease' });
     const { corrected, without } = await search(peer, { query: 'long lease' });
