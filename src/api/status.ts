@@ -123,10 +123,10 @@ const fleet: z.ZodType<FleetReport> = z.object({
   address: z.string(),
   prefix: z.string(),
   build: z.string(),
-  redis: z.enum(['connecting', 'there', 'away']),
+  redis: z.enum(['connecting', 'there', 'loading', 'away']),
   failure: z
     .object({
-      kind: z.enum(['redis', 'owned']),
+      kind: z.enum(['redis', 'loading', 'owned']),
       message: z.string(),
       hint: z.string(),
       since: z.number(),

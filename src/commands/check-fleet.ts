@@ -131,10 +131,13 @@ async function* checkOwner(
   const finding = await find('owner', () => ownerOf({ owner }, build));
   yield finding;
   if (owner === undefined || !finding.ok) return;
-  const { abilitiesOf, differenceOf, FolderCheck } = await import('../fleet/abilities.js');
+  const [{ Abilities, differenceOf }, { FolderCheck }] = await Promise.all([
+    import('../fleet/abilities.js'),
+    import('../fleet/folder-check.js'),
+  ]);
   const seen = new Set(await new FolderCheck(systemClock).visible(folders));
   const unseen = owner.folders.filter((name) => !seen.has(name));
-  const differences = differenceOf(abilitiesOf(programs), owner.abilities);
+  const differences = differenceOf(await new Abilities().of(programs), owner.abilities);
   yield await find('folders', () => {
     if (unseen.length === 0) return 'all folders in which the owner sees files are there';
     throw new Wrong(
@@ -154,10 +157,11 @@ async function* checkOwner(
     });
   if (!share.includes('extract')) return;
   yield await find('programs', () => {
-    if (differences.length === 0) return 'the same ones read documents here and there';
+    if (differences.length === 0)
+      return 'the same ones read documents here and there, in the same versions';
     throw new Wrong(
-      `other ones read documents here (${fewOf(differences)})`,
-      'Install the same programs with the same languages, and use the same section `documents`.',
+      `other ones read documents here than on the machine of the owner (${fewOf(differences)})`,
+      'Install the same programs in the same versions, with the same languages, and use the same section `documents`.',
     );
   });
 }

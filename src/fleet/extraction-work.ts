@@ -14,6 +14,7 @@ import { RESULT } from '../uplink/document-answer.js';
 import type { DocumentOrder, Packers } from '../uplink/documents.js';
 import {
   EXTRACT_JOB,
+  type ExtractJob,
   type ExtractResult,
   type Keys,
   MAX_TEXT_BYTES,
@@ -24,15 +25,27 @@ const zip = promisify(gzip);
 /** Shortest time between two reports of the progress of a job, in ms. */
 const PROGRESS_MS = 1_000;
 
+/** The programs that read documents on a worker. */
+export interface WorkerPrograms {
+  readonly current: Programs;
+  /** Looks for them again. */
+  refresh(): Promise<unknown>;
+  /** Whether none of them was updated or removed since they were found. */
+  isCurrent(): Promise<boolean>;
+}
+
+/** The parts of a job that decide whether a worker does it. */
+export type JobTerms = Pick<ExtractJob, 'abilities' | 'epoch'>;
+
 interface ExtractionWorkDeps {
   readonly config: Pick<Config, 'folders'>;
   readonly clock: Clock;
-  readonly programs: { readonly current: Programs };
+  readonly programs: WorkerPrograms;
   readonly extractDocument: Packers['extractDocument'];
   readonly keys: Keys;
   readonly redis: Redis;
-  /** Returns why the worker does not do the jobs of an epoch; undefined if it does. */
-  readonly refusal: (epoch: string) => Promise<'epoch' | 'idle' | 'stopping' | undefined>;
+  /** Returns why the worker does not do a job; undefined if it does. */
+  readonly refusal: (job: JobTerms) => Promise<'epoch' | 'idle' | 'stopping' | undefined>;
 }
 
 /** The jobs of the queue `extract`, as a worker does them. */
@@ -42,8 +55,9 @@ export class ExtractionWork {
   /** @throws Error if the job is of another form */
   async run(job: Job): Promise<ExtractResult> {
     const { config, extractDocument, programs, refusal } = this.deps;
-    const { epoch, folder, path, readsTextAsHtml, version, wanted } = EXTRACT_JOB.parse(job.data);
-    const why = await refusal(epoch);
+    const terms = EXTRACT_JOB.parse(job.data);
+    const { folder, path, readsTextAsHtml, version, wanted } = terms;
+    const why = await refusal(terms);
     if (why !== undefined) return { kind: 'notHere', why };
     const found = config.folders.find(({ name }) => name === folder);
     const root = found && (await realpath(found.path).catch(() => undefined));
@@ -63,8 +77,10 @@ export class ExtractionWork {
     const ownOrder = { ...order, version: { ...version, ...statHere } };
     const read = await extractDocument(ownOrder, this.#reporter(job));
     // The stop of the worker, or a new owner, may have ended the reading.
-    const whyNow = read.kind === 'stale' ? await refusal(epoch) : undefined;
+    const whyNow = read.kind === 'stale' ? await refusal(terms) : undefined;
     if (whyNow !== undefined) return { kind: 'notHere', why: whyNow };
+    // It may have been read by a program that was updated meanwhile.
+    if (!(await programs.isCurrent())) return { kind: 'notHere', why: 'idle' };
     if (read.kind === 'extracted') return await this.#answer(read, `${job.id}`);
     // Only a document that was read, or that every machine refuses, has a result of this form.
     const { data } = RESULT.safeParse(read);

@@ -1,8 +1,8 @@
-import { type JobsOptions, Queue, QueueEvents } from 'bullmq';
+import { type JobsOptions, Queue, QueueEvents, type QueueEventsListener } from 'bullmq';
 import type { Clock, Timer } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
-import { PUSH_QUEUE, TEXT_KEPT_MS } from './protocol.js';
+import { EVENTS_KEPT, PUSH_QUEUE, TEXT_KEPT_MS, WORKER_EVENT } from './protocol.js';
 import type { RedisConnections } from './redis.js';
 
 /**
@@ -12,8 +12,6 @@ import type { RedisConnections } from './redis.js';
  */
 const FINISHED_KEPT = { age: TEXT_KEPT_MS / 1_000, count: 1_000 };
 const FINISHED_PUSHES_KEPT = { age: 60, count: 1_000 };
-/** The number of events that Redis keeps. Events that are missed are made up for by `check`. */
-const EVENTS_KEPT = 2_000;
 /** Delay until events are read again after one that is not as it should be, in ms. */
 const EVENTS_AGAIN_MS = 1_000;
 const JOB_OPTIONS: JobsOptions = {
@@ -75,6 +73,12 @@ interface Outstanding {
 interface JobQueueDeps {
   readonly clock: Clock;
   readonly log: Logger;
+  /** Called when a worker can do more or less work than before. */
+  readonly onWorker?: () => void;
+}
+
+interface Events extends QueueEventsListener {
+  [WORKER_EVENT]: () => void;
 }
 
 /**
@@ -135,6 +139,7 @@ export class JobQueue {
       job.lastReportAt = deps.clock.now();
       job.onProgress(data);
     });
+    this.#events.on<Events, typeof WORKER_EVENT>(WORKER_EVENT, () => deps.onWorker?.());
     this.#readEvents();
   }
 

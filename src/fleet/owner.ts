@@ -1,29 +1,24 @@
-import { hash, randomUUID } from 'node:crypto';
-import { hostname } from 'node:os';
+import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import type { Programs } from '../content/helpers/programs.js';
 import { type Clock, type Timer, wallAheadMs } from '../lib/clock.js';
 import type { Logger } from '../lib/logger.js';
-import { abilitiesOf, differenceOf, FolderCheck } from './abilities.js';
+import { Abilities } from './abilities.js';
 import { buildName } from './build-name.js';
+import { EarlierJobs } from './earlier-jobs.js';
+import { FolderCheck } from './folder-check.js';
 import { type Backlog, JobQueue } from './job-queue.js';
+import { OwnerClaim, ownedBy } from './owner-claim.js';
 import {
   BEAT_MS,
-  EXTRACT_JOB,
   EXTRACT_QUEUE,
-  EXTRACT_RESULT,
   type ExtractJob,
   Keys,
-  LEASE_MS,
-  MAX_CONTINUED,
   MAX_WORKERS,
-  OWNER,
   type Owner,
   PUSH_QUEUE,
   peerDigest,
   readRecord,
-  referenceOf,
-  TEXT_KEPT_MS,
   WORKER,
   type WorkerReport,
 } from './protocol.js';
@@ -40,33 +35,6 @@ const AWAY_AFTER_MS = 15_000;
 const FIRST_LOOK_MS = 10_000;
 /** How long a stop waits for Redis, in ms. */
 const STOP_MS = 1_000;
-
-/**
- * Makes this process the owner, unless another one is. Returns the record that was there, if it is
- * of another owner.
- *
- * A record of the same instance is of an earlier life of this owner, unless this one has been the
- * owner before.
- *
- * KEYS: owner, what it was for the next run. ARGV: the record, its instance, its epoch, the time
- * until it expires in ms, whether this process has been the owner, the time for which it is kept
- * for the next run in ms.
- */
-const CLAIM = `
-local record = redis.call('GET', KEYS[1])
-local known, other = pcall(cjson.decode, record or '{}')
-if not known or type(other) ~= 'table' then other = {} end
-local isOther = record and other.epoch ~= ARGV[3]
-if isOther and (other.instance ~= ARGV[2] or ARGV[5] == '1') then return { 'other', record } end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[4])
-redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[6])
-return { (record and not isOther) and 'kept' or 'taken' }`;
-
-/** Removes the record of the owner, if it is of this epoch. KEYS: owner. ARGV: the epoch. */
-const RELEASE = `
-local record = redis.call('GET', KEYS[1])
-local known, owner = pcall(cjson.decode, record or '{}')
-if known and type(owner) == 'table' and owner.epoch == ARGV[1] then redis.call('DEL', KEYS[1]) end`;
 
 export interface FleetOwnerDeps {
   readonly clock: Clock;
@@ -91,7 +59,8 @@ export interface FleetOwnerDeps {
  * - *Stopping*, entered by `stop`: no job is added, and those that are out are lost.
  *
  * A beat every 5 s decides between the first three: it claims the lease of the owner, reads what
- * the workers say of themselves, and looks for jobs that were lost.
+ * the workers say of themselves, and looks for jobs that were lost. It also happens at once when a
+ * worker can do more or less than before.
  *
  * The first claim *continues* earlier runs with the same state, if they ended within ten minutes
  * and read documents in the same way. Jobs of theirs that wait are removed. Workers go on with
@@ -105,12 +74,12 @@ export class FleetOwner {
   readonly push: { readonly jobs: JobQueue; readonly waiting: Redis } | undefined;
   readonly keys: Keys;
   readonly redis: Redis;
+  readonly abilities = new Abilities();
   readonly #connections: RedisConnections;
   readonly #deps: FleetOwnerDeps;
   readonly #folderCheck: FolderCheck;
-  readonly #host = hostname();
-  /** The state that it owns. */
-  readonly #instance: string;
+  readonly #claim: OwnerClaim;
+  #isStarted = false;
   #mode: 'away' | 'alone' | 'sharing' | 'stopping' = 'away';
   #workers: readonly WorkerReport[] = [];
   readonly #list = new WorkerList();
@@ -121,11 +90,9 @@ export class FleetOwner {
   /** When a whole beat succeeded last. */
   #answeredAt: number;
   #hasAnswered = false;
+  /** Whether a claim succeeded, with all that follows it. */
   #hasClaimed = false;
-  /** The epochs of earlier runs; undefined until Redis was asked. */
-  #continues: readonly string[] | undefined;
-  /** The ids of their jobs, by what these read. */
-  readonly #earlier = new Map<string, string>();
+  readonly #earlier = new EarlierJobs();
   /** Resolves after the first look at Redis, whatever it showed, or 10 s after `start`. */
   readonly looked: Promise<void>;
   #onLooked: () => void = () => {};
@@ -151,11 +118,18 @@ export class FleetOwner {
     const { prefix, share } = config;
     this.keys = new Keys(prefix);
     this.redis = connections.forCommands();
-    this.#instance = hash('sha256', JSON.stringify([this.#host, stateDir]), 'hex').slice(0, 16);
-    const newQueue = (name: string) => new JobQueue(name, this.epoch, prefix, connections, deps);
+    const onWorker = () => {
+      if (this.#isStarted) void this.refresh();
+    };
+    const newQueue = (name: string) =>
+      new JobQueue(name, this.epoch, prefix, connections, { ...deps, onWorker });
     if (share.includes('extract')) this.extract = newQueue(EXTRACT_QUEUE);
     if (share.includes('push'))
       this.push = { jobs: newQueue(PUSH_QUEUE), waiting: connections.forWaiting() };
+    const { epoch, keys, redis } = this;
+    // Pushes of an earlier run are not continued.
+    const continuesDocuments = this.extract !== undefined;
+    this.#claim = new OwnerClaim({ redis, keys, epoch, stateDir, continuesDocuments });
   }
 
   /**
@@ -177,6 +151,7 @@ export class FleetOwner {
    * there that the callbacks use.
    */
   start(): void {
+    this.#isStarted = true;
     this.#lookedTimer = this.#deps.clock.after(FIRST_LOOK_MS, () => this.#onLooked());
     this.#beatLater(0);
   }
@@ -185,11 +160,8 @@ export class FleetOwner {
    * Returns the id of a job of an earlier run that reads the same document in the same version, for
    * `JobQueue.resume`. Each one is returned once.
    */
-  takeEarlier(job: Omit<ExtractJob, 'epoch'>): string | undefined {
-    const reference = referenceOf(job);
-    const id = this.#earlier.get(reference);
-    this.#earlier.delete(reference);
-    return id;
+  takeEarlier(job: Omit<ExtractJob, 'abilities' | 'epoch'>): string | undefined {
+    return this.#earlier.take(job);
   }
 
   /** The number of jobs that workers can do at the same time. */
@@ -211,17 +183,22 @@ export class FleetOwner {
   afterBeat: (() => void) | undefined;
 
   status(): FleetStatus {
-    const isAway = this.#failure?.kind === 'redis';
     const { prefix, redis: address } = this.config;
     return {
       address,
       prefix,
       build: buildName(),
-      redis: isAway ? 'away' : this.#hasAnswered ? 'there' : 'connecting',
+      redis: this.#redisState,
       failure: this.#failure,
       ...this.#backlog,
       ...this.#list.status(this.#deps.clock.now()),
     };
+  }
+
+  get #redisState(): FleetStatus['redis'] {
+    if (this.#failure?.kind === 'redis') return 'away';
+    if (this.#failure?.kind === 'loading') return 'loading';
+    return this.#hasAnswered ? 'there' : 'connecting';
   }
 
   /** Reads anew what the workers say of themselves. Never rejects. */
@@ -247,8 +224,7 @@ export class FleetOwner {
     this.stop();
     for (const jobs of this.#queues) jobs.close();
     const limit = new AbortController();
-    const released = this.redis.eval(RELEASE, 1, this.keys.owner, this.epoch).catch(() => {});
-    await Promise.race([released, this.#deps.clock.sleep(STOP_MS, limit.signal)]);
+    await Promise.race([this.#claim.release(), this.#deps.clock.sleep(STOP_MS, limit.signal)]);
     limit.abort();
     this.#connections.close();
   }
@@ -280,7 +256,7 @@ export class FleetOwner {
     let mode: 'away' | 'alone' | 'sharing' = 'away';
     try {
       await this.#connections.ready();
-      const other = await this.#claim();
+      const other = await this.#renewClaim();
       this.#hasAnswered = true;
       if (other !== undefined) this.#fail('owned', ownedBy(other));
       else {
@@ -294,7 +270,8 @@ export class FleetOwner {
       }
       this.#answeredAt = clock.now();
     } catch (error) {
-      this.#fail('redis', this.#connections.explain(error));
+      const { code, ...trouble } = this.#connections.explain(error);
+      this.#fail(code === 'REDIS_LOADING' ? 'loading' : 'redis', trouble);
     }
     if (this.#mode === 'stopping') return this.#loseAll();
     this.#mode = mode;
@@ -309,64 +286,25 @@ export class FleetOwner {
   }
 
   /** @returns the other owner, if there is one */
-  async #claim(): Promise<Owner | 'unknown' | undefined> {
-    const { epoch, keys, redis } = this;
+  async #renewClaim(): Promise<Owner | 'unknown' | undefined> {
     const { folders, peerUrl, programs } = this.#deps;
-    const abilities = abilitiesOf(programs.current);
-    // Pushes of an earlier run are not continued.
-    this.#continues ??= this.extract === undefined ? [] : await this.#earlierEpochs(abilities);
-    const owner: Owner = {
-      epoch,
-      continues: [...this.#continues],
-      instance: this.#instance,
-      host: this.#host,
-      pid: process.pid,
-      build: buildName(),
-      folders: await this.#folderCheck.visible(folders()),
-      abilities,
+    const [visible, abilities] = await Promise.all([
+      this.#folderCheck.visible(folders()),
+      this.abilities.of(programs.current),
+    ]);
+    const claimed = await this.#claim.renew({
+      folders: visible,
+      abilities: [...abilities],
       ...(this.push && { peer: peerDigest(peerUrl) }),
-    };
-    const [result, other] = (await redis.eval(
-      CLAIM,
-      2,
-      keys.owner,
-      keys.earlier(this.#instance),
-      JSON.stringify(owner),
-      this.#instance,
-      epoch,
-      LEASE_MS,
-      this.#hasClaimed ? 1 : 0,
-      TEXT_KEPT_MS,
-    )) as [string, string?];
-    if (other !== undefined) return readRecord(OWNER, other) ?? 'unknown';
+    });
+    if (claimed.kind === 'other') return claimed.other;
     // The jobs in the queue are of an earlier epoch: nobody waits for them.
-    if (result === 'taken' || !this.#hasClaimed)
+    if (claimed.kind === 'taken' || !this.#hasClaimed)
       for (const jobs of this.#queues) await jobs.drain();
-    if (!this.#hasClaimed) await this.#findEarlier(this.#continues);
+    if (!this.#hasClaimed && this.extract !== undefined)
+      await this.#earlier.find(this.extract, this.#claim.continues);
     this.#hasClaimed = true;
     return undefined;
-  }
-
-  /** Returns the epochs of earlier runs that had this state and read documents as this one does. */
-  async #earlierEpochs(abilities: readonly string[]): Promise<readonly string[]> {
-    const record = await this.redis.get(this.keys.earlier(this.#instance));
-    const before = record === null ? undefined : readRecord(OWNER, record);
-    if (before?.build !== buildName() || differenceOf(abilities, before.abilities).length > 0)
-      return [];
-    return [before.epoch, ...before.continues].slice(0, MAX_CONTINUED);
-  }
-
-  /**
-   * Finds the jobs of earlier runs that workers do or have done. An earlier run may have taken the
-   * end of one that is done. A text can be taken only once, but a refusal would answer the next
-   * reading of the document as well, which somebody may have asked for because of the refusal.
-   */
-  async #findEarlier(epochs: readonly string[]): Promise<void> {
-    if (this.extract === undefined || epochs.length === 0) return;
-    for (const { data, id, result } of await this.extract.earlier(epochs)) {
-      const { data: job } = EXTRACT_JOB.safeParse(data);
-      if (job !== undefined && !hasNoText(result)) this.#earlier.set(referenceOf(job), id);
-    }
   }
 
   /** Returns the jobs of all queues that no worker has taken yet. */
@@ -415,18 +353,4 @@ export class FleetOwner {
 /** Whether a worker takes jobs. One of another build takes none as soon as it knows this owner. */
 function takesJobs({ build, idle }: WorkerReport): boolean {
   return idle === undefined && build === buildName();
-}
-
-/** Whether the result of a job is that there is nothing to send of the document. */
-function hasNoText(result: unknown): boolean {
-  const { data } = EXTRACT_RESULT.safeParse(result);
-  return data?.kind === 'read' && ['refused', 'wordless'].includes(data.result.kind);
-}
-
-function ownedBy(other: Owner | 'unknown'): RedisTrouble {
-  const who = other === 'unknown' ? 'of another version' : `on ${other.host}, process ${other.pid}`;
-  return {
-    message: `Another peersync (${who}) uses the same \`fleet.prefix\` in this Redis.`,
-    hint: 'Give each its own prefix, and its workers the same. If it was this one under another name of the machine, it is forgotten within 20 s.',
-  };
 }

@@ -144,6 +144,8 @@ export const WORKER = z.object({
   seenAt: count,
 });
 export type WorkerReport = z.output<typeof WORKER>;
+/** Why a worker does not push. */
+export type NoPush = NonNullable<WorkerReport['noPush']>;
 
 const VERSION_OF_FILE = z.object({
   size: count,
@@ -170,13 +172,15 @@ export const EXTRACT_JOB = FILE.extend({
   wanted: z.enum(['text', 'words', 'textIfScanned']),
   /** See `ContentRules`. */
   readsTextAsHtml: z.boolean(),
-  /** The programs of the owner; see `programsDigest`. */
+  /** The programs of the owner, on its machine; see `programsDigest`. */
   programs: sha256,
+  /** What programs must read alike on another machine; see `abilitiesDigest`. */
+  abilities: sha256,
 });
 export type ExtractJob = z.output<typeof EXTRACT_JOB>;
 
 /** Returns what a job reads, and how. Two jobs with the same reference have the same result. */
-export function referenceOf(job: Omit<ExtractJob, 'epoch'>): string {
+export function referenceOf(job: Omit<ExtractJob, 'abilities' | 'epoch'>): string {
   const { folder, path, programs, readsTextAsHtml, version, wanted } = job;
   const { ctimeMs, encoding, ino, mtimeMs, sha256: digest, size } = version;
   const file = [folder, path, size, mtimeMs, ctimeMs, ino, digest, encoding];
@@ -321,6 +325,14 @@ export const ANSWER = z.object({
   ]),
 });
 export type Answer = z.output<typeof ANSWER>;
+
+/**
+ * The event by which a worker lets the owner know that it can do more or less work than before. It
+ * is in the stream of events that BullMQ has for each queue.
+ */
+export const WORKER_EVENT = 'worker';
+/** The number of events that Redis keeps. Events that are missed are made up for by `check`. */
+export const EVENTS_KEPT = 2_000;
 
 /** The most bytes of a compressed text that travels through Redis. */
 export const MAX_TEXT_BYTES = 2 ** 20;

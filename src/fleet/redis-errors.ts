@@ -55,8 +55,8 @@ const ERRORS = {
     hint: 'Name the primary in `fleet.redis`.',
   },
   REDIS_LOADING: {
-    message: 'Redis at {redis} is still loading its data.',
-    hint: 'It is tried again by itself.',
+    message: 'Redis at {redis} is loading its data; peersync waits for it.',
+    hint: 'There is nothing to do: it is used as soon as it is ready.',
   },
   REDIS_DISK: {
     message: 'Redis at {redis} cannot write to its disk, and accepts nothing.',

@@ -26,6 +26,12 @@ const CLOSE_MS = 200;
 const RECONNECT_MS = 200;
 const LONGEST_RECONNECT_MS = 5_000;
 
+/**
+ * A Redis that loads its data accepts connections. ioredis would wait for minutes until it is
+ * ready, without a word. Without that, each command fails at once, and says why.
+ */
+const SAYS_WHEN_LOADING = { enableReadyCheck: false };
+
 /** The connections of one owner or worker to Redis. `close` ends all of them. */
 export class RedisConnections {
   readonly #opened: Connection[] = [];
@@ -64,6 +70,7 @@ export class RedisConnections {
   forCommands(): Redis {
     this.#commands ??= this.#open({
       commandTimeout: COMMAND_TIMEOUT_MS,
+      ...SAYS_WHEN_LOADING,
       enableOfflineQueue: false,
       maxRetriesPerRequest: null,
     });
@@ -76,8 +83,7 @@ export class RedisConnections {
   }
 
   /**
-   * Waits for an attempt to connect that is under way, for `COMMAND_TIMEOUT_MS` at most: a Redis
-   * that loads its data accepts connections, and says for minutes that it is not ready. One that
+   * Waits for an attempt to connect that is under way, for `COMMAND_TIMEOUT_MS` at most. One that
    * the other side ends without an error only closes.
    */
   async ready(): Promise<void> {
@@ -96,12 +102,12 @@ export class RedisConnections {
   }
 
   /** Explains why a command failed: a sentence, and what to do. */
-  explain(error: unknown): Pick<RedisError, 'hint' | 'message'> {
+  explain(error: unknown): Pick<RedisError, 'code' | 'hint' | 'message'> {
     // A command that had no connection does not say why there is none.
     const isReady = this.#commands?.status === 'ready';
     const why = isReady ? error : (this.#connectError ?? error);
-    const { hint, message } = redisError(this.address, why);
-    return { message, hint };
+    const { code, hint, message } = redisError(this.address, why);
+    return { code, message, hint };
   }
 
   /**
@@ -111,6 +117,7 @@ export class RedisConnections {
   forOneUse(): Redis {
     return this.#open({
       commandTimeout: COMMAND_TIMEOUT_MS,
+      ...SAYS_WHEN_LOADING,
       enableOfflineQueue: false,
       lazyConnect: true,
       maxRetriesPerRequest: 0,

@@ -28,7 +28,10 @@ type ExtractDocument = Packers['extractDocument'];
 type OnProgress = (progress: PageProgress) => void;
 
 interface SharedReadersDeps {
-  readonly owner: Pick<FleetOwner, 'keys' | 'looked' | 'redis' | 'refresh' | 'takeEarlier'>;
+  readonly owner: Pick<
+    FleetOwner,
+    'abilities' | 'keys' | 'looked' | 'redis' | 'refresh' | 'takeEarlier'
+  >;
   /** The jobs that workers do. */
   readonly jobs: Pick<JobQueue, 'resume' | 'run'>;
   readonly log: Logger;
@@ -49,8 +52,8 @@ interface Waiting {
   readonly start: (place: Place) => void;
 }
 
-/** The job of a document, without the run of the owner. */
-type Job = Omit<ExtractJob, 'epoch'>;
+/** The job of a document: what it reads, and how. */
+type Job = Omit<ExtractJob, 'abilities' | 'epoch'>;
 
 /** The result of a worker. */
 type Answer =
@@ -159,14 +162,15 @@ export class SharedReaders {
     order: DocumentOrder,
     onProgress: OnProgress,
   ): Promise<Answer> {
-    const { jobs } = this.#deps;
+    const { jobs, owner } = this.#deps;
     const report = (progress: unknown) => {
       const { data } = PROGRESS.safeParse(progress);
       if (data !== undefined) onProgress(data);
     };
-    const end = await (earlier === undefined
-      ? jobs.run(job, report)
-      : jobs.resume(earlier, report));
+    if (earlier !== undefined)
+      return await this.#answerOf(await jobs.resume(earlier, report), order);
+    const abilities = await owner.abilities.digestOf(order.programs);
+    const end = await jobs.run({ ...job, abilities }, report);
     return await this.#answerOf(end, order);
   }
 

@@ -4,9 +4,10 @@ import type { WorkerReport } from './protocol.js';
 export interface FleetFailure {
   /**
    * - `redis`: Redis does not answer, or not as it should.
+   * - `loading`: Redis loads its data.
    * - `owned`: another peersync with another state uses the same prefix.
    */
-  readonly kind: 'redis' | 'owned';
+  readonly kind: 'redis' | 'loading' | 'owned';
   /** One sentence. */
   readonly message: string;
   /** The remedy, in whole sentences. */
@@ -35,7 +36,7 @@ export interface FleetStatus {
   /** Version and commit of the owner. Workers must have the same. */
   readonly build: string;
   /** `connecting`: it has not answered yet, and has some time left to do so. */
-  readonly redis: 'connecting' | 'there' | 'away';
+  readonly redis: 'connecting' | 'there' | 'loading' | 'away';
   readonly failure?: FleetFailure | undefined;
   /** Jobs that no worker has taken yet: documents, and batches of pushes. */
   readonly waiting: number;

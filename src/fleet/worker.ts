@@ -3,17 +3,18 @@ import { hostname } from 'node:os';
 import { type Job, Worker } from 'bullmq';
 import type { Redis } from 'ioredis';
 import type { Config } from '../config/config.js';
-import type { Programs } from '../content/helpers/programs.js';
 import type { Clock, Timer } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { VERSION } from '../lib/process.js';
 import type { Packers } from '../uplink/documents.js';
-import { abilitiesOf, differenceOf, FolderCheck } from './abilities.js';
+import { Abilities, differenceOf } from './abilities.js';
 import { buildName } from './build-name.js';
-import { ExtractionWork } from './extraction-work.js';
+import { ExtractionWork, type JobTerms, type WorkerPrograms } from './extraction-work.js';
+import { FolderCheck } from './folder-check.js';
 import {
   BEAT_MS,
+  EVENTS_KEPT,
   EXTRACT_QUEUE,
   Keys,
   LEASE_MS,
@@ -22,6 +23,7 @@ import {
   type Owner,
   readRecord,
   STALLED_CHECK_MS,
+  WORKER_EVENT,
   type WorkerReport,
 } from './protocol.js';
 import { PushWork, type PushWorkDeps } from './push-work.js';
@@ -46,11 +48,7 @@ export interface FleetWorkerDeps {
   readonly clock: Clock;
   readonly log: Logger;
   /** The programs that read documents on this machine. */
-  readonly programs: {
-    readonly current: Programs;
-    /** Looks for the programs again. */
-    refresh(): Promise<unknown>;
-  };
+  readonly programs: WorkerPrograms;
   readonly readers: Readers;
   readonly pack: Packers['pack'];
   /** Returns a client of the peer that speaks this dialect. */
@@ -91,12 +89,15 @@ export class FleetWorker {
   /** Undefined if pushes are not shared. */
   readonly #pushes: PushWork | undefined;
   readonly #folderCheck: FolderCheck;
+  readonly #abilities = new Abilities();
   /** The jobs of the worker. The documents that it reads are in `#active`. */
   readonly #counts = { active: 0, done: 0, failed: 0 };
   /** The ids of the documents that it reads. */
   readonly #active = new Set<string | undefined>();
   /** The owner that was seen last. */
   #owner: Owner | undefined;
+  /** The work that it could do when the owner was last told. */
+  #announced = '';
   #mode: 'idle' | 'working' | 'stopping' = 'idle';
   /** Why it is idle; undefined until the first look. */
   #idle: Idle | undefined;
@@ -137,7 +138,7 @@ export class FleetWorker {
       extractDocument: readers.extractDocument,
       keys: this.#keys,
       redis: this.#commands,
-      refusal: (epoch) => this.#refusal(epoch),
+      refusal: (job) => this.#refusal(job),
     });
     const worker = new Worker(EXTRACT_QUEUE, (job) => this.#work(job, extraction), {
       prefix: config.fleet.prefix,
@@ -216,13 +217,19 @@ export class FleetWorker {
     }
   }
 
-  /** Returns why the jobs of an epoch are not done. Never rejects. */
-  async #refusal(epoch: string): Promise<'epoch' | 'idle' | 'stopping' | undefined> {
-    // The owner may have been started since the last beat.
-    if (this.#mode === 'working' && !isAwaited(epoch, this.#owner))
+  /** Returns why a job is not done. Never rejects. */
+  async #refusal({
+    abilities,
+    epoch,
+  }: JobTerms): Promise<'epoch' | 'idle' | 'stopping' | undefined> {
+    const readsAlike = async () =>
+      (await this.#abilities.digestOf(this.#deps.programs.current)) === abilities;
+    // The owner may have been started since the last beat, or found other programs.
+    if (this.#mode === 'working' && !(isAwaited(epoch, this.#owner) && (await readsAlike())))
       await this.#look().catch(() => {});
     if (this.#mode !== 'working') return this.#mode;
-    return isAwaited(epoch, this.#owner) ? undefined : 'epoch';
+    if (!isAwaited(epoch, this.#owner)) return 'epoch';
+    return (await readsAlike()) ? undefined : 'idle';
   }
 
   /** Never rejects. */
@@ -234,6 +241,8 @@ export class FleetWorker {
       const reportedAt = clock.now();
       await this.#report();
       await this.#pushes?.beat(reportedAt, this.#mode !== 'working');
+      // Pushes begin and end after the report that renews their lease.
+      if (this.#ready !== this.#announced) await this.#report();
       if (this.#logged.size > 0) log.info({ event: 'redis-back' }, 'Redis answers again');
       this.#logged.clear();
     } catch (error) {
@@ -263,12 +272,15 @@ export class FleetWorker {
     if (owner === undefined) return undefined;
     if (owner.build !== buildName()) return { reason: 'build' };
     const { config, programs } = this.#deps;
-    const difference = () =>
-      this.#readsDocuments ? differenceOf(abilitiesOf(programs.current), owner.abilities) : [];
-    // They may have been installed since the last look.
-    if (difference().length > 0) await programs.refresh();
-    const abilities = difference();
-    if (abilities.length > 0) return { reason: 'programs', abilities };
+    if (this.#readsDocuments) {
+      const difference = async () =>
+        differenceOf(await this.#abilities.of(programs.current), owner.abilities);
+      // They may have been installed, updated or removed since the last look.
+      if ((await difference()).length > 0 || !(await programs.isCurrent()))
+        await programs.refresh();
+      const abilities = await difference();
+      if (abilities.length > 0) return { reason: 'programs', abilities };
+    }
     const visible = new Set(await this.#folderCheck.visible(config.folders));
     const hung = new Set(this.#pushes?.hungFolders);
     const folders = owner.folders.filter((name) => !visible.has(name) || hung.has(name));
@@ -288,8 +300,15 @@ export class FleetWorker {
     else if (!this.#worker.isRunning()) void this.#worker.run().catch(() => {});
   }
 
-  /** Says in Redis what this worker does. */
+  /** The work that it can do, as text. */
+  get #ready(): string {
+    const slots = this.#mode === 'working' && this.#readsDocuments ? this.#deps.slots : 0;
+    return `${slots} documents, ${this.#pushes?.report.pushSlots ?? 0} batches`;
+  }
+
+  /** Says in Redis what this worker does. If it can do other work than before, the owner looks. */
   async #report(): Promise<void> {
+    const ready = this.#ready;
     const slots = this.#readsDocuments ? this.#deps.slots : 0;
     const [seconds, micros] = await this.#commands.time();
     const report: WorkerReport = {
@@ -307,6 +326,12 @@ export class FleetWorker {
     };
     await this.#commands.set(this.#keys.worker(this.id), JSON.stringify(report), 'PX', LEASE_MS);
     await this.#commands.sadd(this.#keys.workers, this.id);
+    if (ready === this.#announced) return;
+    const { prefix, share } = this.#deps.config.fleet;
+    const [queue = EXTRACT_QUEUE] = share;
+    const events = `${prefix}:${queue}:events`;
+    await this.#commands.xadd(events, 'MAXLEN', '~', EVENTS_KEPT, '*', 'event', WORKER_EVENT);
+    this.#announced = ready;
   }
 }
 
@@ -327,7 +352,7 @@ function sentenceOf(idle: Idle | undefined): string {
     case 'build':
       return 'takes no jobs: the owner has another version of peersync. Install the same one here.';
     case 'programs':
-      return `takes no jobs: other programs read documents here than on the machine of the owner (${listed(idle.abilities)}). Install the same ones, with the same languages.`;
+      return `takes no jobs: other programs read documents here than on the machine of the owner (${listed(idle.abilities)}). Install the same versions, with the same languages, and use the same section \`documents\`.`;
     case 'folders':
       return `takes no jobs: it sees nothing in ${listed(idle.folders)}. Mount what is missing, and see the paths in the configuration.`;
     case 'stopping':

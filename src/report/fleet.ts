@@ -32,13 +32,19 @@ export function fleetConditions(
   ];
 }
 
+/** The code of each kind of failure. */
+const FAILURE_CODES: Readonly<Record<FleetFailure['kind'], string>> = {
+  redis: 'FLEET_AWAY',
+  loading: 'FLEET_LOADING',
+  owned: 'FLEET_OWNED',
+};
+
 function failureCondition({ hint, kind, message, since }: FleetFailure): FleetCondition {
-  const isOwned = kind === 'owned';
   return {
-    code: isOwned ? 'FLEET_OWNED' : 'FLEET_AWAY',
+    code: FAILURE_CODES[kind],
     subject: 'fleet',
     message: `${sentence(message)} This machine does all the work itself until workers can be used again.`,
-    hint: isOwned ? hint : `${sentence(hint)} \`peersync check\` looks again.`,
+    hint: kind === 'redis' ? `${sentence(hint)} \`peersync check\` looks again.` : hint,
     since,
   };
 }
@@ -85,8 +91,8 @@ function otherPrograms({ workers }: FleetReport): readonly FleetCondition[] {
     return {
       code: 'WORKER_PROGRAMS',
       subject: host,
-      message: `The worker on ${quoted(host)} takes no jobs, because other programs read documents there (${listed(idle.abilities)}).`,
-      hint: 'Install the same programs there, with the same languages, and start the worker again.',
+      message: `The worker on ${quoted(host)} takes no jobs, because other programs read documents there (${listed(idle.abilities, 2 * MOST_NAMED)}).`,
+      hint: 'Install the same versions of these programs there, with the same languages. After a change of `documents` in the configuration, start the worker again.',
     };
   });
 }
@@ -154,9 +160,9 @@ function foldersText(folders: readonly string[]): string {
   return `the ${folders.length === 1 ? 'folder' : 'folders'} ${listed(folders.map(quoted))}`;
 }
 
-function listed(names: readonly string[]): string {
-  const more = names.length - MOST_NAMED;
-  return `${names.slice(0, MOST_NAMED).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+function listed(names: readonly string[], most = MOST_NAMED): string {
+  const more = names.length - most;
+  return `${names.slice(0, most).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
 }
 
 /** Returns how the fleet stands, in one line. */
@@ -164,6 +170,7 @@ export function fleetText(fleet: FleetReport, now: number): string {
   const { active, failure, oldestSince, redis, waiting, workers } = fleet;
   if (redis === 'connecting') return 'connecting with Redis';
   if (redis === 'away') return 'Redis does not answer; this machine does everything';
+  if (redis === 'loading') return 'Redis is loading its data; this machine does everything';
   if (failure !== undefined) return 'another peersync has the workers';
   const age =
     oldestSince === undefined

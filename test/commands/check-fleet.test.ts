@@ -160,7 +160,7 @@ describe.skipIf(!hasRedis)('check of a Redis', () => {
     );
     expect((await checked({ redis }, { ...WORKER, folders })).slice(3)).toEqual([
       'ok folders: all folders in which the owner sees files are there',
-      'ok programs: the same ones read documents here and there',
+      'ok programs: the same ones read documents here and there, in the same versions',
     ]);
   });
 

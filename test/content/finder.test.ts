@@ -48,6 +48,19 @@ it('OCR is used when tesseract is there, with the languages of the locale', asyn
   expect(await finder.refresh()).toBe(false);
 });
 
+it('a program that was updated or removed since the last look is noticed', async () => {
+  const { finder, install, PATH } = machine();
+  install('catdoc');
+  await finder.refresh();
+  expect(await finder.isCurrent()).toBe(true);
+  install('catdoc', 'exit 7 # another version');
+  expect(await finder.isCurrent()).toBe(false);
+  expect(await finder.refresh()).toBe(true);
+  expect(await finder.isCurrent()).toBe(true);
+  rmSync(join(PATH, 'catdoc'));
+  expect(await finder.isCurrent()).toBe(false);
+});
+
 it('English is used where the locale names no language that is installed', async () => {
   const { finder, install } = machine({}, { LANG: 'de_DE.UTF-8' });
   install('tesseract', LANGUAGES('eng', 'osd'));

@@ -79,7 +79,7 @@ describe.skipIf(!hasRedis)('another run of the owner', () => {
       config: await configWith(fleet, folder),
       clock,
       log: loggerTo(logged),
-      programs: { current: programs, refresh: async () => {} },
+      programs: { current: programs, refresh: async () => {}, isCurrent: async () => true },
       readers: {
         extractDocument: async ({ file }) =>
           await new Promise((end) => readings.push({ path: file.slice(folder.length + 1), end })),

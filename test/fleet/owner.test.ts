@@ -329,13 +329,6 @@ describe.skipIf(!hasRedis)('the owner of a fleet', () => {
       await redis.config('SET', 'maxmemory', '0');
     });
 
-    it('if it loads its data for as long as it is asked', async () => {
-      const redis = await fakeRedis((name) =>
-        name === 'info' ? bulk('loading:1\r\nloading_eta_seconds:1') : OK,
-      );
-      expect(await troubleWith(fleetAt(redis))).toContain('does not answer.');
-    });
-
     it('if it hangs', async () => {
       const own = new RedisServer(temporaryDirectory());
       afterwards('test', () => own.kill());
@@ -343,6 +336,34 @@ describe.skipIf(!hasRedis)('the owner of a fleet', () => {
       own.signal('SIGSTOP');
       expect(await troubleWith(fleetAt(own.url))).toContain('does not answer.');
     });
+  });
+
+  it('says that Redis loads its data, keeps no document waiting for it, and uses it when it is ready', async () => {
+    const settings = [
+      '--key-load-delay',
+      '20000',
+      '--loading-process-events-interval-bytes',
+      '1024',
+    ];
+    const own = new RedisServer(temporaryDirectory(), { settings });
+    afterwards('test', () => own.kill());
+    await own.start();
+    const before = redisAt(own);
+    const keys = Array.from({ length: 200 }, (_, i) => [`key ${i}`, 'x'.repeat(1_000)]);
+    await before.mset(...keys.flat());
+    await before.save();
+    await own.kill();
+    before.disconnect();
+    await own.start();
+    const { beats, logged, owner } = await open(fleetAt(own.url));
+    await owner.refresh();
+    await owner.looked;
+    expect(owner.status()).toMatchObject({ redis: 'loading', failure: { kind: 'loading' } });
+    expect(logged).toEqual([
+      `warn: Redis at ${own.url} is loading its data; peersync waits for it. This machine goes on without workers. There is nothing to do: it is used as soon as it is ready.`,
+    ]);
+    await beats(() => owner.status().redis === 'there', 'it is ready');
+    expect(owner.status().failure).toBeUndefined();
   });
 
   it('keeps no document waiting for a Redis that takes seconds for each command', async () => {

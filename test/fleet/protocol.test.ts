@@ -1,8 +1,6 @@
 import { join, sep } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { NO_PROGRAMS, type Programs } from '../../src/content/helpers/programs.js';
-import { abilitiesOf, differenceOf } from '../../src/fleet/abilities.js';
 import {
   EXTRACT_JOB,
   EXTRACT_RESULT,
@@ -18,6 +16,7 @@ const JOB = {
   wanted: 'text',
   readsTextAsHtml: false,
   programs: 'b'.repeat(64),
+  abilities: 'c'.repeat(64),
   version: {
     size: 1,
     mtimeMs: 1.5,
@@ -76,45 +75,5 @@ describe('what owner and workers write to Redis', () => {
     expect(withSlots(1, 65)).toBeUndefined();
     const path = 'a/'.repeat(5_000);
     expect(EXTRACT_JOB.safeParse({ ...JOB, path }).success).toBe(false);
-  });
-});
-
-describe('abilities', () => {
-  const programs = (languages: string, commands: Programs['commands'] = {}): Programs => ({
-    commands,
-    ocr: {
-      tesseract: '/usr/bin/tesseract',
-      pdftoppm: '/usr/bin/pdftoppm',
-      languages,
-      findsRotation: true,
-      dpi: 300,
-      maxPages: 500,
-      pageTimeoutMs: 60_000,
-    },
-  });
-
-  it('are the same for the same programs, wherever they are installed', () => {
-    const here = programs('deu+eng');
-    const { ocr } = here;
-    if (ocr === undefined) throw new Error('there is no OCR');
-    const there: Programs = {
-      ...here,
-      ocr: { ...ocr, tesseract: '/opt/tesseract' },
-      versions: { '/opt/tesseract': '7' },
-    };
-    expect(differenceOf(abilitiesOf(here), abilitiesOf(there))).toEqual([]);
-  });
-
-  it('differ by languages, and by programs that one machine lacks', () => {
-    const doc = { name: 'catdoc', args: ['{file}'], output: 'text' } as const;
-    const ours = abilitiesOf(programs('eng', { '.doc': doc }));
-    const theirs = abilitiesOf(programs('deu', { '.doc': { ...doc, program: '/usr/bin/catdoc' } }));
-    expect(differenceOf(ours, theirs)).toEqual([
-      'here: .doc by catdoc (not installed)',
-      expect.stringMatching(/^here: OCR in eng/),
-      'owner: .doc by catdoc',
-      expect.stringMatching(/^owner: OCR in deu/),
-    ]);
-    expect(differenceOf(abilitiesOf(NO_PROGRAMS), abilitiesOf(NO_PROGRAMS))).toEqual([]);
   });
 });

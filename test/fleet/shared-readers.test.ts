@@ -67,6 +67,7 @@ function setUp({ slots = 1, slotsHere = 1 } = {}) {
   const owner = {
     slots,
     keys,
+    abilities: { digestOf: async () => SHA256 },
     refreshed: 0,
     refresh: async () => {
       owner.refreshed += 1;

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { NO_PROGRAMS } from '../../src/content/helpers/programs.js';
-import { abilitiesOf } from '../../src/fleet/abilities.js';
+import { Abilities, abilitiesDigest, abilitiesOf } from '../../src/fleet/abilities.js';
 import { JobQueue } from '../../src/fleet/job-queue.js';
 import {
   Keys,
@@ -81,8 +81,13 @@ describe.skipIf(!hasRedis)('a worker', () => {
     const programs = {
       current: NO_PROGRAMS,
       installed: NO_PROGRAMS,
+      isUpdated: false,
       async refresh() {
         programs.current = programs.installed;
+        programs.isUpdated = false;
+      },
+      async isCurrent() {
+        return !programs.isUpdated;
       },
     };
     const config = await configWith(fleet, folder);
@@ -131,6 +136,7 @@ describe.skipIf(!hasRedis)('a worker', () => {
         wanted: 'text',
         readsTextAsHtml: false,
         programs: programsDigest(NO_PROGRAMS),
+        abilities: abilitiesDigest(abilitiesOf(NO_PROGRAMS)),
       };
     };
     const isIdleFor = (reason: string) => async () => (await report())?.idle?.reason === reason;
@@ -239,7 +245,7 @@ describe.skipIf(!hasRedis)('a worker', () => {
     await beats(isIdleFor('build'), 'another build');
     await announceOwner(redis, fleet, { abilities: ['OCR in deu'] });
     await beats(isIdleFor('programs'), 'other programs');
-    expect(logged.at(-1)).toContain('(here: no OCR (missing), owner: OCR in deu)');
+    expect(logged.at(-1)).toContain('(owner: OCR in deu, worker: no OCR (missing))');
     await redis.set(new Keys(fleet.prefix).owner, '{}');
     await beats(isIdleFor('build'), 'an unknown one');
     await announceOwner(redis, fleet);
@@ -255,11 +261,53 @@ describe.skipIf(!hasRedis)('a worker', () => {
       output: 'text',
     } as const;
     const installed = { ...NO_PROGRAMS, commands: { '.doc': doc } };
-    await announceOwner(redis, fleet, { abilities: abilitiesOf(installed) });
+    await announceOwner(redis, fleet, {
+      abilities: [...(await new Abilities().of(installed))],
+    });
     worker.start();
     await beats(isIdleFor('programs'), 'it is idle');
     programs.installed = installed;
     await beats(isWorking, 'it works');
+  });
+
+  it('refuses a job of an owner that has found other programs since, and asks who the owner is', async () => {
+    const { beats, drop, fleet, isWorking, logged, ownerOf, readings, redis, worker } =
+      await open();
+    const owner = await announceOwner(redis, fleet);
+    worker.start();
+    await beats(isWorking, 'it works');
+    const queue = await ownerOf(owner);
+    const back = { kind: 'done', value: { kind: 'notHere', why: 'idle' } };
+    const abilities = [...abilitiesOf(NO_PROGRAMS), 'catdoc 0.96'];
+    const job = { ...drop('a.pdf'), abilities: abilitiesDigest(abilities) };
+    const answer = async () => {
+      let end: unknown;
+      void queue.run(job).then((found) => {
+        end = found;
+      });
+      await until(() => end !== undefined || readings.length > 0, 'the job is refused, or read');
+      return end;
+    };
+    expect(await answer()).toEqual(back);
+    await announceOwner(redis, fleet, { ...owner, abilities });
+    expect(await answer()).toEqual(back);
+    expect(logged.at(-1)).toContain('(owner: catdoc 0.96)');
+  });
+
+  it('returns no text of a program that was updated while it read, and takes no jobs then', async () => {
+    const { beats, drop, fleet, isIdleFor, isWorking, ownerOf, programs, readings, redis, worker } =
+      await open();
+    const owner = await announceOwner(redis, fleet);
+    worker.start();
+    await beats(isWorking, 'it works');
+    const queue = await ownerOf(owner);
+    const ended = queue.run(drop('a.pdf'));
+    await until(() => readings.length === 1, 'it reads');
+    programs.isUpdated = true;
+    programs.installed = { ...NO_PROGRAMS, noOcr: 'off' };
+    readings[0]?.end(textOf('the text'));
+    expect(await ended).toEqual({ kind: 'done', value: { kind: 'notHere', why: 'idle' } });
+    await beats(isIdleFor('programs'), 'it is idle');
   });
 
   it('takes jobs of an owner with other programs if it reads no documents, and no document', async () => {

@@ -1,6 +1,7 @@
 import { readFileSync, rmSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { described, MAX_MIRRORS, METRICS, metricDocs } from '../../src/page/metrics.js';
+import { described, METRICS, metricDocs } from '../../src/page/metric-table.js';
+import { MAX_MIRRORS } from '../../src/page/metric-values.js';
 import { fleetOf, workerOf } from '../report/fleets.js';
 import { lifeOf, pendingRecord } from '../state/records.js';
 import { DiskWithFaults } from '../state/state-disk.js';

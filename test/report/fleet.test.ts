@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { status as statusRequest } from '../../src/api/status.js';
 import { checkCode } from '../../src/commands/status.js';
 import { shownConditions } from '../../src/page/browser/words.js';
-import { valuesOf } from '../../src/page/metrics.js';
+import { valuesOf } from '../../src/page/metric-values.js';
 import { readyReasons } from '../../src/report/conditions.js';
 import type { FleetReport } from '../../src/report/fleet.js';
 import type { Live } from '../../src/report/live.js';
@@ -89,6 +89,22 @@ describe('a fleet that is well', () => {
 });
 
 describe('a condition of the fleet', () => {
+  it('says that Redis is loading its data, and that there is nothing to do', () => {
+    const failure = {
+      kind: 'loading' as const,
+      message: 'Redis is loading its data; peersync waits for it.',
+      hint: 'There is nothing to do.',
+      since: NOW,
+    };
+    const fleet = fleetOf([workerOf('ada')], { redis: 'loading', failure });
+    expect(conditionsOf(fleet)).toEqual([
+      'FLEET_LOADING fleet: Redis is loading its data; peersync waits for it. This machine does all the work itself until workers can be used again. | There is nothing to do.',
+    ]);
+    expect(textOf(fleet)).toContain(
+      '\nfleet    Redis is loading its data; this machine does everything',
+    );
+  });
+
   it('says that Redis is away and why, and that the work goes on', async () => {
     const since = NOW - 60_000;
     const failure = {
@@ -154,11 +170,11 @@ describe('a condition of the fleet', () => {
   });
 
   it('names the machine of a worker with other programs, and what differs', () => {
-    const abilities = ['here: OCR in deu', 'owner: OCR in deu+eng'];
+    const abilities = ['worker: catdoc 0.94', 'owner: catdoc 0.95'];
     const fleet = fleetOf([workerOf('ada', { idle: { reason: 'programs', abilities } })]);
     expect(conditionsOf(fleet)).toEqual([
       expect.stringMatching(
-        /^WORKER_PROGRAMS ada: .* \(here: OCR in deu, owner: OCR in deu\+eng\)\. \| Install the same programs/,
+        /^WORKER_PROGRAMS ada: .* \(worker: catdoc 0\.94, owner: catdoc 0\.95\)\. \| Install the same versions/,
       ),
     ]);
     expect(textOf(fleet)).toMatch(/^ada .* has other programs$/m);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { WatchModel, watchView } from '../../src/commands/watch.js';
 import { shownConditions, summaryOf } from '../../src/page/browser/words.js';
-import { valuesOf } from '../../src/page/metrics.js';
+import { valuesOf } from '../../src/page/metric-values.js';
 import { readyReasons } from '../../src/report/conditions.js';
 import type { Live } from '../../src/report/live.js';
 import { statusReport, statusSentence } from '../../src/report/status.js';

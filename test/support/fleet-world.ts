@@ -158,7 +158,7 @@ export async function fleetWorld({
     } as unknown as FleetWorkerDeps['config'],
     clock,
     log,
-    programs: { current: NO_PROGRAMS, refresh: async () => {} },
+    programs: { current: NO_PROGRAMS, refresh: async () => {}, isCurrent: async () => true },
     readers: { extractDocument, restart: async () => {}, close: async () => {} },
     pack: async (order) => pack(order),
     peerOf: async () => there,

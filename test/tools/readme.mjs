@@ -2,7 +2,7 @@
 // metrics, from their table. Needs the build.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { jsonSchema } from '../../.build/config/schema.js';
-import { metricDocs } from '../../.build/page/metrics.js';
+import { metricDocs } from '../../.build/page/metric-table.js';
 import { configDocs } from './config-docs.mjs';
 
 const parts = [

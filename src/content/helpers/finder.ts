@@ -89,6 +89,13 @@ export class ProgramFinder {
     return true;
   }
 
+  /** Whether none of the programs was updated or removed since the last look. */
+  async isCurrent(): Promise<boolean> {
+    const { versions = {} } = this.#programs;
+    const now = await Promise.all(Object.keys(versions).map(versionOf));
+    return now.every(([path, version]) => versions[path] === version);
+  }
+
   async #findOcr(
     settings: ProgramSettings,
     found: FoundProgram[],

@@ -59,6 +59,7 @@ export function Workers({ model }: Props) {
 function queueText({ active, failure, oldestSince, redis, waiting }: FleetReport, now: number) {
   if (redis === 'connecting') return 'Connecting with Redis';
   if (redis === 'away') return 'Redis does not answer; this machine does everything';
+  if (redis === 'loading') return 'Redis is loading its data; this machine does everything';
   if (failure !== undefined) return 'Another peersync uses the same prefix in Redis';
   const age =
     oldestSince === undefined
