@@ -267,7 +267,11 @@ export async function openToOthers(
 ): Promise<{ readonly accounts: string; readonly open: readonly string[] } | undefined> {
   const open: string[] = [];
   if (peer.url === 'embedded' && !peer.embedded.requireAuth)
-    open.push('can search the embedded peer: set `peer.embedded.requireAuth` to true');
+    open.push(
+      peer.embedded.originals
+        ? 'can search the embedded peer and open the files that it finds: set `peer.embedded.requireAuth` to true'
+        : 'can search the embedded peer: set `peer.embedded.requireAuth` to true',
+    );
   if (status.listen !== 'off' && status.token === undefined)
     open.push('can use the status page, and pause or retry there: set `status.token`');
   if (open.length === 0) return undefined;

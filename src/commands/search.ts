@@ -7,7 +7,7 @@ import { canDraw, wantsColour } from '../cli/terminal.js';
 import { columnsOf, counted, safe, wrapped } from '../cli/text.js';
 import { UsageError } from '../cli/usage.js';
 import { PeersyncError } from '../lib/errors.js';
-import { parseUrl } from '../lib/text.js';
+import { parseUrl, shellWord } from '../lib/text.js';
 import { formatBytes, wallClockText } from '../lib/units.js';
 import type { Found, SearchAnswer } from '../peer/search.js';
 import { askPeer } from './peer.js';
@@ -38,6 +38,18 @@ export const searchCommand = define({
         loadDate: z.number().optional(),
       }),
     ),
+    notIndexed: z
+      .array(
+        z.object({
+          path: z.string(),
+          status: z.string(),
+          code: z.string().optional(),
+          reason: z.string().optional(),
+          hint: z.string().optional(),
+        }),
+      )
+      .optional(),
+    notIndexedTotal: z.number().optional(),
   }),
   positionals: {
     words: option.several('Words, all of which have to be there; the peer says what else it takes'),
@@ -132,7 +144,9 @@ export function searchText(
   const forms = otherForms === undefined ? '' : `, ${some} other forms of the words`;
   const missing =
     without === undefined ? '' : `, without ${without.map(safe).join(' and without ')}`;
-  if (items.length === 0) return [`Nothing found for ${safe(query)}.`];
+  const named = notIndexedLines(answer);
+  if (items.length === 0)
+    return [`Nothing found for ${safe(query)}.`, ...(named.length > 0 ? ['', ...named] : [])];
   return [
     ...items.flatMap((item) => [
       link(bold(safe(item.title ?? item.url)), item.url),
@@ -142,7 +156,19 @@ export function searchText(
       '',
     ]),
     `${items.length} of ${many}${instead}${forms}${missing}.`,
+    ...(named.length > 0 ? ['', ...named] : []),
   ].filter((line, i, lines) => line !== '' || lines[i - 1] !== '');
+}
+
+/** Returns lines about the files that are not searchable, and whose names have the words. */
+function notIndexedLines({ notIndexed = [], notIndexedTotal = 0 }: SearchAnswer): string[] {
+  const left = notIndexedTotal - notIndexed.length;
+  const lines = notIndexed.flatMap(({ hint, path, reason, status }) => [
+    `not searchable: ${safe(path)} – ${safe(status)}${reason === undefined ? '' : `: ${safe(reason)}`}`,
+    ...(hint === undefined ? [] : [`  ${safe(hint)}`]),
+    `  \`peersync why ${shellWord(safe(path))}\` explains it.`,
+  ]);
+  return left > 0 ? [...lines, `${counted(left, 'more file')} with these words.`] : lines;
 }
 
 function factsOf({ author, collections, date, lastModified, loadDate, size }: Found): string {

@@ -180,6 +180,9 @@ const peer = section('The search service that documents go to.', {
     requireAuth: flag(false).describe(
       'Whether everything on the embedded peer needs the password of its administrator, including the search page and shared objects. Set it when other people have accounts on this machine.',
     ),
+    originals: flag(true).describe(
+      'Whether the pages of the embedded peer open the files of confirmed documents, read-only. Everyone who may search sees the whole files then, not only their text. Set it to false where the text is enough.',
+    ),
   }),
 }).refine(({ url, dialect }) => url !== 'embedded' || EMBEDDED_DIALECTS.has(dialect), {
   path: ['dialect'],

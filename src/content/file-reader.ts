@@ -8,7 +8,7 @@ import {
   realpathSync,
   type Stats,
 } from 'node:fs';
-import { lstat, open, realpath } from 'node:fs/promises';
+import { type FileHandle, lstat, open, realpath } from 'node:fs/promises';
 import { messageOf, systemCode } from '../lib/errors.js';
 import { type Encoding, type FileStat, fileStat, isAt, READ_FLAGS, sameStat } from '../lib/file.js';
 import { isWithin } from '../lib/text.js';
@@ -25,7 +25,7 @@ import { typeName } from './type-names.js';
  * is discarded.
  *
  * `readWhole` reads a small file in a worker, and `pieces` a file of any size. `fingerprintNow` and
- * `fingerprint` hash them.
+ * `fingerprint` hash them. `openUnchanged` only opens a file, for the original of a search result.
  */
 
 /** System error codes that say nothing about the file. */
@@ -162,6 +162,27 @@ export function readWhole({ file, stat, linksWithin }: ReadOrder): Buffer | Refu
 }
 
 /**
+ * Opens a file for reading if it is as it was found at rest. The caller closes it, and compares its
+ * stat again after reading.
+ *
+ * @throws an error that `refusalFor` explains
+ */
+export async function openUnchanged(
+  order: ReadOrder,
+): Promise<{ readonly handle: FileHandle; readonly path: string }> {
+  const { file, stat, linksWithin } = order;
+  const path = linksWithin === undefined ? file : within(linksWithin, await realpath(file));
+  const handle = await open(path, READ_FLAGS);
+  try {
+    checkOpened(handle.fd, path, await handle.stat(), stat);
+    return { handle, path };
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
+}
+
+/**
  * Yields a file of any size in pieces. Each piece is valid until the next one is requested. The
  * last piece comes only after the file proved to be unchanged, so a caller that has all pieces has
  * one consistent version.
@@ -169,13 +190,12 @@ export function readWhole({ file, stat, linksWithin }: ReadOrder): Buffer | Refu
  * @throws an error that `refusalFor` explains
  */
 export async function* pieces(
-  { file, stat, linksWithin }: ReadOrder,
+  order: ReadOrder,
   pieceBytes = PIECE_BYTES,
 ): AsyncGenerator<Buffer, void> {
-  const path = linksWithin === undefined ? file : within(linksWithin, await realpath(file));
-  const handle = await open(path, READ_FLAGS);
+  const { stat } = order;
+  const { handle, path } = await openUnchanged(order);
   try {
-    checkOpened(handle.fd, path, await handle.stat(), stat);
     const bytes = Math.min(pieceBytes, stat.size);
     let [buffer, other] = [Buffer.allocUnsafeSlow(bytes), Buffer.allocUnsafeSlow(bytes)];
     let previous: Buffer | undefined;

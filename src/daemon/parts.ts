@@ -4,7 +4,7 @@ import type { FolderConfig } from '../config/config.js';
 import { documentUrl } from '../config/url.js';
 import { ExtractCache } from '../content/extracts.js';
 import { ProgramFinder } from '../content/helpers/finder.js';
-import { startEmbeddedPeer } from '../embedded/embedded-peer.js';
+import { type EmbeddedPeer, startEmbeddedPeer } from '../embedded/embedded-peer.js';
 import { messageOf } from '../lib/errors.js';
 import { HealthCheck } from '../lib/health.js';
 import { WorkThread } from '../lib/work-thread.js';
@@ -24,8 +24,10 @@ import { Watcher } from '../watch/watcher.js';
 import { configuredPeer, PeerDialect, PeerKind } from './configured-peer.js';
 import { openFleet } from './fleet.js';
 import { Housekeeping } from './housekeeping.js';
+import { NotIndexedNames } from './not-indexed.js';
 import { openQueue } from './open-queue.js';
 import type { OpenDeps } from './options.js';
+import { Originals } from './originals.js';
 import { DaemonPrograms } from './programs.js';
 import { STOP_GRACE_MS } from './shutdown.js';
 import { openState } from './state-access.js';
@@ -57,7 +59,7 @@ export async function openParts(deps: OpenDeps) {
   shutdown.add('housekeeping', () => housekeeping.stop());
   await housekeeping.configure(config);
 
-  const { client, url: peerUrl, linkTo } = await openPeer(state, deps);
+  const { client, url: peerUrl, linkTo, connect } = await openPeer(state, deps);
   shutdown.add('peer', () => client.close());
   const queue = openQueue(config, clock, log);
   shutdown.add('queue', () => queue.stop(STOP_GRACE_MS));
@@ -123,6 +125,7 @@ export async function openParts(deps: OpenDeps) {
     hints: deps.follow && config.watch.hints,
     onFolderStateChange: () => uplink.foldersChanged(),
   });
+  if (connect !== undefined) connectPeer(connect, { state, watcher }, deps);
   const readHere: Packers['extractDocument'] = (order, onProgress) =>
     documents.read(order, onProgress);
   const fleet = await openFleet(deps, {
@@ -220,14 +223,34 @@ async function openPeer(state: State, { current, clock, log, shutdown, onFailure
       { peer: { ...peer, dialect }, state: stateConfig },
       { clock, log },
     );
-    return { url: peer.url, client, linkTo: undefined };
+    return { url: peer.url, client, linkTo: undefined, connect: undefined };
   }
   const { dir, port, requireAuth } = peer.embedded;
   const embedded = await startEmbeddedPeer({ dir, port, requireAuthEverywhere: requireAuth, log });
   shutdown.add('embedded peer', () => embedded.close());
   void embedded.exited.then((error) => error && onFailure(error));
-  const { linkTo, url } = embedded;
-  return { url, linkTo, client: await configuredPeer(current.config, { clock, log }, embedded) };
+  const { connect, linkTo, url } = embedded;
+  const client = await configuredPeer(current.config, { clock, log }, embedded);
+  return { url, linkTo, connect, client };
+}
+
+/** Makes the pages of the embedded peer show the files that the daemon knows. */
+function connectPeer(
+  connect: EmbeddedPeer['connect'],
+  { state, watcher }: { readonly state: State; readonly watcher: Watcher },
+  { clock, configFile, current, onFailure, shutdown }: OpenDeps,
+): void {
+  const names = new NotIndexedNames({ state, current, clock, configFile });
+  shutdown.add('names of files that are not indexed', () => names.stop());
+  names.start().catch(onFailure);
+  const originals = new Originals({ state, watcher, current, configFile });
+  connect({
+    openOriginal: (url) => originals.open(url),
+    aboutResults: async ({ urls, words }) => ({
+      originals: urls.map((url) => originals.has(url)),
+      notIndexed: words && (await names.find(words)),
+    }),
+  });
 }
 
 /**

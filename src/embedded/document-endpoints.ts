@@ -222,6 +222,7 @@ export async function documentPage(context: Context): Promise<Body> {
   const { author, date, digest, language, lastModified, loadDate, size, url, urlhash, words } =
     document;
   const title = shownTitle(document);
+  const { originals } = await context.deps.daemon.aboutResults({ urls: [url] });
   const facts: readonly (readonly [name: string, value: string | null])[] = [
     ['Author', author],
     ['Dated', date === null ? null : dayOf(date)],
@@ -253,7 +254,7 @@ export async function documentPage(context: Context): Promise<Body> {
     turns.join('') === ''
       ? ''
       : `<nav class="pager line" aria-label="Text">${turns.join('')}</nav>`;
-  const top = `${query === '' ? '' : `<p class="back">${link({ query }, '/', '← Results')}</p>\n`}<h1 dir="auto">${escapeMarkup(title)}</h1>\n<p class="origin">${originOf(url)}</p>`;
+  const top = `${query === '' ? '' : `<p class="back">${link({ query }, '/', '← Results')}</p>\n`}<h1 dir="auto">${escapeMarkup(title)}</h1>\n<p class="origin">${originOf(url, originals[0])}</p>`;
   const parts = { title, section: 'search', top } as const;
   const { begin, end } = site.around(parts);
   const { highlights } = parseQuery(query);

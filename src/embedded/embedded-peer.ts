@@ -6,6 +6,7 @@ import { type ErrorParts, EXIT, messageOf, PeersyncError } from '../lib/errors.j
 import { isOpenToOthers } from '../lib/file.js';
 import { type Holder, type Lock, takeLock } from '../lib/lock.js';
 import type { Logger } from '../lib/logger.js';
+import { type Answer, answerQuestion, type DaemonFacts, type Question } from './daemon-link.js';
 import { directoryLocked, directoryUnwritable, EmbeddedError } from './errors.js';
 import type { PeerInstance, PeerOptions } from './peer-instance.js';
 
@@ -47,6 +48,7 @@ export async function startEmbeddedPeer({
     execArgv: [],
   });
   let closing = false;
+  let daemon: DaemonFacts | undefined;
   let failure: Error | undefined;
   worker.on('error', (error) => {
     failure = failureOf(error);
@@ -61,22 +63,27 @@ export async function startEmbeddedPeer({
   const ready = new Promise<Ready>((resolve) => {
     worker.on('message', (message: FromWorker) => {
       if (message.type === 'ready') resolve(message);
-      else log[message.level](message.fields, message.message);
+      else if (message.type === 'log') log[message.level](message.fields, message.message);
+      else if (daemon !== undefined) void answerQuestion(message, daemon, worker);
     });
   });
   const first = await Promise.race([ready, exited]);
   if (first === undefined || first instanceof Error) throw first ?? stopped('it was closed');
   const send = (message: ToWorker): void => worker.postMessage(message);
-  const linkTo = (statusUrl: string | undefined): void => send({ statusUrl });
+  const linkTo = (statusUrl: string | undefined): void => send({ type: 'link', statusUrl });
+  const connect = (facts: DaemonFacts): void => {
+    daemon = facts;
+    send({ type: 'connect' });
+  };
   const close = async (): Promise<void> => {
     closing = true;
-    send('close');
+    send({ type: 'close' });
     const cut = systemClock.after(CLOSE_MS, () => void worker.terminate(), { background: true });
     await exited;
     cut.cancel();
   };
   const { url, socketPath, credentials } = first;
-  return { url, socketPath, credentials, exited, linkTo, close };
+  return { url, socketPath, credentials, exited, linkTo, connect, close };
 }
 
 /** Returns the error that ended the worker. It arrives here as plain data. */
@@ -120,11 +127,17 @@ interface Ready extends Pick<PeerInstance, 'url' | 'socketPath' | 'credentials'>
 }
 
 /** A message to the worker thread. */
-export type ToWorker = 'close' | { readonly statusUrl: string | undefined };
+export type ToWorker =
+  | { readonly type: 'close' }
+  | { readonly type: 'link'; readonly statusUrl: string | undefined }
+  /** Allows questions to the daemon. */
+  | { readonly type: 'connect' }
+  | Answer;
 
 /** A message from the worker thread. An error ends it. */
 export type FromWorker =
   | Ready
+  | Question
   | {
       readonly type: 'log';
       readonly level: 'debug' | 'info' | 'warn' | 'error';

@@ -140,11 +140,16 @@ function documentLink(url: string, text: string): string {
   return `<a href="${escapeMarkup(url)}" rel="noreferrer">${escapeMarkup(text)}</a>`;
 }
 
-/** Returns the origin of a document: a link, or the path of a file with a button that copies it. */
-export function originOf(url: string): string {
-  if (/^(https?|ftp):/i.test(url)) return documentLink(url, readableUrl(url));
+/**
+ * Returns the origin of a document: a link, or the path of a file with a button that copies it. A
+ * link to the file follows if the daemon serves it.
+ */
+export function originOf(url: string, hasOriginal = false): string {
+  const original = `/original?${new URLSearchParams({ url })}`;
+  const open = hasOriginal ? ` <a href="${escapeMarkup(original)}">Open original</a>` : '';
+  if (/^(https?|ftp):/i.test(url)) return documentLink(url, readableUrl(url)) + open;
   const path = pathOf(url) ?? url;
-  return `<code>${nameMarkup(path)}</code> <button type="button" class="small scripted" data-copy="${escapeMarkup(path)}">Copy</button>`;
+  return `<code>${nameMarkup(path)}</code> <button type="button" class="small scripted" data-copy="${escapeMarkup(path)}">Copy</button>${open}`;
 }
 
 /** Returns the path of a `file://` URL of this machine; undefined for others. */

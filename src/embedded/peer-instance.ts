@@ -4,6 +4,7 @@ import { messageOf, systemCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { administratorPassword, passwordFileOf, USERNAME } from './access.js';
 import { Citations } from './citations.js';
+import { type DaemonFacts, PeerDaemon } from './daemon-link.js';
 import { Database } from './database.js';
 import { documentPage, peerdoc, push, remove } from './document-endpoints.js';
 import { DocumentStore } from './documents.js';
@@ -12,6 +13,7 @@ import { directoryUnwritable, EmbeddedError } from './errors.js';
 import { FormReader } from './form.js';
 import { Indexer } from './indexer.js';
 import { Site } from './markup.js';
+import { Originals } from './originals.js';
 import { searchJson, searchPage } from './search.js';
 import { type Handler, openServer, type ServerOptions } from './server.js';
 import { ShareStore } from './share-store.js';
@@ -38,6 +40,8 @@ export interface PeerInstance {
   readonly credentials: { readonly username: string; readonly password: string };
   /** Makes the pages link to the daemon's status page; to none if undefined. */
   linkTo(statusUrl: string | undefined): void;
+  /** Makes the pages show what the daemon knows. */
+  connect(facts: DaemonFacts): void;
   /** Finishes the answers under way and closes the database. A second call does nothing. */
   close(): Promise<void>;
 }
@@ -68,12 +72,15 @@ export async function openPeerInstance(
   const indexer = new Indexer({ database, documents, clock, log });
   const citations = new Citations(database, documents, clock);
   const tables = new TableStore(database, clock, maxBody);
+  const daemon = new PeerDaemon(clock, log);
+  const originals = new Originals(daemon, clock);
   const administrator = { password, passwordFile: passwordFileOf(dir) };
   const deps = {
     database,
     documents,
     indexer,
     tables,
+    daemon,
     site,
     administrator,
     forms,
@@ -85,6 +92,7 @@ export async function openPeerInstance(
     '/': searchPage,
     '/search.json': searchJson,
     '/document': documentPage,
+    '/original': (context) => originals.answer(context),
   };
   const endpoints: Readonly<Record<string, Handler>> = {
     '/api/push_p': push,
@@ -108,8 +116,12 @@ export async function openPeerInstance(
     const linkTo = (statusUrl: string | undefined): void => {
       site.statusUrl = statusUrl;
     };
+    const connect = (facts: DaemonFacts): void => {
+      daemon.facts = facts;
+    };
     const { url, socketPath } = server;
-    return { url, socketPath, credentials: { username: USERNAME, password }, linkTo, close };
+    const credentials = { username: USERNAME, password };
+    return { url, socketPath, credentials, linkTo, connect, close };
   } catch (error) {
     database.close();
     if (systemCode(error) === 'EADDRINUSE')

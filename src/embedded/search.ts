@@ -6,6 +6,7 @@ import { facetsOf, MAX_FACETED } from './facets.js';
 import { findDocuments, MAX_COUNTED, type SearchRequest } from './find.js';
 import type { Form } from './form.js';
 import { originOf, timeOf } from './markup.js';
+import { notIndexedFields, notIndexedMarkup, soughtWords } from './not-indexed.js';
 import { type Highlights, parseQuery } from './query-parser.js';
 import type { Context, PeerDeps } from './server.js';
 import { highlighted, SnippetBudget, snippetFor } from './snippets.js';
@@ -19,14 +20,14 @@ const OFFERED = 200;
 const HELP =
   '<p class="hint"><code>"two words"</code> finds them side by side, <code>-word</code> leaves out what has it, <code>title:word</code> finds it in titles.</p>';
 
-type SearchResult = ReturnType<typeof find>;
+type SearchResult = Awaited<ReturnType<typeof find>>;
 
 /** Answers `/search.json`: the search for programs. */
 export async function searchJson(context: Context): Promise<string> {
   const request = readRequest(await context.form());
-  const { hits, total, totalIsExact, ...how } = find(request, context.deps);
+  const { hits, notIndexed, total, totalIsExact, ...how } = await find(request, context.deps);
   const { prefix, corrected, otherForms, without } = how;
-  const items = hits.map(({ document, snippet }) => ({
+  const items = hits.map(({ document, hasOriginal, snippet }) => ({
     url: document.url,
     title: document.title,
     snippet,
@@ -35,6 +36,7 @@ export async function searchJson(context: Context): Promise<string> {
     lastModified: new Date(document.lastModified).toISOString(),
     loadDate: new Date(document.loadDate).toISOString(),
     ...metadataOf(document),
+    ...(hasOriginal && { original: true }),
   }));
   const { query } = request;
   const misread = misreadOf(request);
@@ -48,6 +50,7 @@ export async function searchJson(context: Context): Promise<string> {
     totalIsExact,
     otherForms,
     items,
+    ...notIndexedFields(notIndexed),
   });
 }
 
@@ -55,7 +58,7 @@ export async function searchJson(context: Context): Promise<string> {
 export async function searchPage(context: Context): Promise<string> {
   if (context.as === 'json') return searchJson(context);
   const request = readRequest(await context.form());
-  const result = find(request, context.deps);
+  const result = await find(request, context.deps);
   const { documents } = context.deps;
   const title = request.query === '' ? 'Search' : `${request.query} – search`;
   const top = `<h1 class="unseen">Search</h1>
@@ -69,6 +72,7 @@ ${facetsMarkup(request, result, context.deps)}
 ${result.hits.map((hit) => hitItem(hit, result.corrected ?? linkedQuery(request, result), result.highlights)).join('\n')}
 </ol>
 ${foundNothing ? HELP : pager(request, result)}
+${notIndexedMarkup(result.notIndexed, foundNothing)}
 </div>`;
   return context.deps.site.page({ title, section: 'search', top, body });
 }
@@ -85,15 +89,20 @@ function readRequest(form: Form): SearchRequest {
   };
 }
 
-function find(request: SearchRequest, deps: PeerDeps) {
+async function find(request: SearchRequest, deps: PeerDeps) {
   deps.indexer.onSearch();
   const { found, ...result } = findDocuments(request, deps);
   const budget = new SnippetBudget();
-  const hits = found.map((document) => ({
+  const shown = found.map((document) => ({
     document,
     snippet: snippetFor(document, result.highlights, deps.documents, budget),
   }));
-  return { ...result, hits };
+  const { notIndexed, originals } = await deps.daemon.aboutResults({
+    urls: found.map(({ url }) => url),
+    words: soughtWords(request),
+  });
+  const hits = shown.map((hit, i) => ({ ...hit, hasOriginal: originals[i] === true }));
+  return { ...result, hits, notIndexed };
 }
 
 function resultLine(
@@ -200,7 +209,7 @@ ${[option('', 'all'), ...offered.map((collection) => option(collection, collecti
 }
 
 function hitItem(
-  { document, snippet }: SearchResult['hits'][number],
+  { document, hasOriginal, snippet }: SearchResult['hits'][number],
   query: string,
   highlights: Highlights,
 ): string {
@@ -217,7 +226,7 @@ function hitItem(
   return `<li>
 <h2 dir="auto"><a href="${escapeMarkup(page)}">${highlighted(shownTitle(document), highlights)}</a></h2>
 <p dir="auto">${highlighted(snippet, highlights)}</p>
-<p class="origin">${originOf(url)}</p>
+<p class="origin">${originOf(url, hasOriginal)}</p>
 <p class="hint">${facts.map(nameMarkup).join(' · ')}</p>
 </li>`;
 }

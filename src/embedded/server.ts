@@ -12,6 +12,7 @@ import { listenInPrivate, type SocketPath } from '../lib/socket.js';
 import { escapeMarkup } from '../web/markup.js';
 import { isForeign, webServer } from '../web/server.js';
 import { type Administrator, admit } from './access.js';
+import type { PeerDaemon } from './daemon-link.js';
 import { type Database, isDiskFailure } from './database.js';
 import type { DocumentStore } from './documents.js';
 import { type Form, type FormLimits, type FormReader, Refusal, SMALL } from './form.js';
@@ -25,6 +26,7 @@ export interface PeerDeps {
   readonly documents: DocumentStore;
   readonly indexer: Indexer;
   readonly tables: TableStore;
+  readonly daemon: PeerDaemon;
   readonly site: Site;
   readonly administrator: Administrator;
   readonly forms: FormReader;
@@ -178,10 +180,7 @@ export class Context {
   requireChange(): void {
     const { method, headers } = this.request;
     if (method === 'HEAD') throw new Refusal(405, 'HEAD changes nothing.', { allow: 'GET, POST' });
-    const { 'sec-fetch-site': site, ...others } = headers;
-    // An address that was typed comes from no site.
-    if (isForeign(site === 'none' ? others : { ...others, 'sec-fetch-site': site }))
-      throw new Refusal(403, 'A page of another site may not change this peer.');
+    if (this.#isForeign) throw new Refusal(403, 'A page of another site may not change this peer.');
     // A link in a message or a document comes from no site either. The browser sends the password
     // that it remembers.
     if (method === 'GET' && isOfBrowser(headers))
@@ -190,6 +189,23 @@ export class Context {
         'A browser changes nothing by an address or a link: use the forms of the page /Tables_p.html, or send the request by POST or from a program that is no browser.',
         { allow: 'POST' },
       );
+  }
+
+  /**
+   * Called before a handler answers what no page of another site may load or lead to.
+   *
+   * @throws Refusal 403
+   */
+  requireOwnSite(): void {
+    if (this.#isForeign)
+      throw new Refusal(403, 'A page of another site may not open this. Open it from the results.');
+  }
+
+  /** Whether a page of another site may have caused the request. */
+  get #isForeign(): boolean {
+    const { 'sec-fetch-site': site, ...others } = this.request.headers;
+    // An address that was typed comes from no site.
+    return isForeign(site === 'none' ? others : { ...others, 'sec-fetch-site': site });
   }
 }
 

@@ -1,12 +1,12 @@
 import { rm } from 'node:fs/promises';
 import type { IncomingHttpHeaders } from 'node:http';
-import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { BusboyFileStream } from '@fastify/busboy';
 import mime from 'mime';
 import { counted } from '../lib/text.js';
 import { formatBytes } from '../lib/units.js';
 import { escapeMarkup, nameMarkup } from '../web/markup.js';
+import { disposition, streamOf } from './file-body.js';
 import {
   formParser,
   isMultipartForm,
@@ -111,7 +111,10 @@ async function shareFile(found: OpenShare, { request, reply }: Context): Promise
   const etag = `"${size.toString(16)}-${lastModified.toString(16)}"`;
   reply.type(type).headers({
     'cache-control': 'no-cache',
-    'content-disposition': disposition(data, type),
+    'content-disposition': disposition(
+      SHOWN_TYPES.test(type) ? 'inline' : 'attachment',
+      data.split('/').at(-1) ?? data,
+    ),
     'content-security-policy': CONTENT_SECURITY_POLICY,
     etag,
     'last-modified': new Date(lastModified).toUTCString(),
@@ -122,8 +125,11 @@ async function shareFile(found: OpenShare, { request, reply }: Context): Promise
     return '';
   }
   reply.header('content-length', size);
-  const chunks = Readable.from(read(found), { objectMode: false, highWaterMark: CHUNK_BYTES });
-  return chunks.once('close', () => void handle.close());
+  const isUnchanged = async (): Promise<boolean> => {
+    const now = await handle.stat();
+    return now.size === size && now.mtimeMs === lastModified;
+  };
+  return streamOf({ handle, start: 0, length: size, chunkBytes: CHUNK_BYTES, isUnchanged });
 }
 
 /**
@@ -138,43 +144,9 @@ function isCached(found: Share, etag: string, headers: IncomingHttpHeaders): boo
   return Math.floor(found.lastModified / 1000) * 1000 <= since;
 }
 
-/**
- * Reads an object. The last chunk is held back until the file is known to be unchanged, so a client
- * never takes a mixture of two versions for the object.
- *
- * @throws Error if the file changes while it is read
- */
-async function* read({ handle, size, lastModified }: OpenShare): AsyncGenerator<Buffer> {
-  let last: Buffer | undefined;
-  for await (const chunk of handle.createReadStream({
-    end: Math.max(0, size - 1),
-    highWaterMark: CHUNK_BYTES,
-    autoClose: false,
-  })) {
-    if (last !== undefined) yield last;
-    last = chunk as Buffer;
-  }
-  const now = await handle.stat();
-  if (now.size !== size || now.mtimeMs !== lastModified)
-    throw new Error('the shared object changed while it was read');
-  if (last !== undefined) yield last;
-}
-
 /** The types that a browser shows without running them. Others are offered for download. */
 const SHOWN_TYPES =
   /^(text\/plain|text\/csv|application\/json|audio\/.*|video\/.*|image\/(?!svg).*)$/;
-
-/** Returns the value of Content-Disposition. */
-function disposition(data: string, type: string): string {
-  const name = data.split('/').at(-1) ?? data;
-  const kind = SHOWN_TYPES.test(type) ? 'inline' : 'attachment';
-  const ascii = name.replace(/[^\w .()-]/g, '_');
-  const encoded = encodeURIComponent(name).replace(
-    /['()*]/g,
-    (c) => `%${c.charCodeAt(0).toString(16)}`,
-  );
-  return `${kind}; filename="${ascii}"; filename*=UTF-8''${encoded}`;
-}
 
 /** The largest upload, in bytes. Memory sets no limit, because the bytes are streamed to disk. */
 const MAX_UPLOAD_BYTES = 64 * 1_073_741_824;

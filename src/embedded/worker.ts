@@ -1,5 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { systemClock } from '../lib/clock.js';
+import { DistantFacts } from './daemon-link.js';
 import type { FromWorker, ToWorker } from './embedded-peer.js';
 import { openPeerInstance, type PeerOptions } from './peer-instance.js';
 
@@ -17,9 +18,12 @@ const log = {
 
 // The thread of a peer. It always ends with its process.
 const peer = await openPeerInstance(workerData as PeerOptions, systemClock, log);
+const facts = parentPort === null ? undefined : new DistantFacts(parentPort);
 parentPort?.on('message', (message: ToWorker) => {
-  if (message === 'close') void peer.close().then(() => parentPort?.close());
-  else peer.linkTo(message.statusUrl);
+  if (message.type === 'close') void peer.close().then(() => parentPort?.close());
+  else if (message.type === 'link') peer.linkTo(message.statusUrl);
+  else if (message.type === 'connect') facts && peer.connect(facts);
+  else facts?.answered(message);
 });
 const { url, socketPath, credentials } = peer;
 send({ type: 'ready', url, socketPath, credentials });

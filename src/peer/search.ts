@@ -45,6 +45,18 @@ export interface Found {
   readonly loadDate?: number | undefined;
 }
 
+/** A file that a daemon knows by name and that is not searchable. */
+export interface NotIndexed {
+  readonly path: string;
+  readonly status: string;
+  readonly code?: string | undefined;
+  readonly reason?: string | undefined;
+  readonly hint?: string | undefined;
+}
+
+/** The most of these that are read. A peer names five. */
+const MAX_NOT_INDEXED = 20;
+
 export interface SearchAnswer {
   /** The number of matching documents. A lower bound unless `totalIsExact`. */
   readonly total: number;
@@ -56,6 +68,10 @@ export interface SearchAnswer {
   /** The number of results that have only other forms of some words. */
   readonly otherForms?: number | undefined;
   readonly items: readonly Found[];
+  /** Files whose names have the words, if an embedded peer says so. */
+  readonly notIndexed?: readonly NotIndexed[] | undefined;
+  /** The number of such files; those in `notIndexed` are the first. */
+  readonly notIndexedTotal?: number | undefined;
 }
 
 /**
@@ -73,6 +89,10 @@ export function readSearch(answer: HttpAnswer): SearchAnswer {
   const items = records.filter(({ name }) => name === 'items').flatMap(foundOf);
   const corrected = fieldValue(head, 'corrected');
   const without = fieldValues(head, 'without').filter((term) => term !== '');
+  const notIndexed = records
+    .filter(({ name }) => name === 'notIndexed')
+    .slice(0, MAX_NOT_INDEXED)
+    .flatMap(notIndexedOf);
   return {
     total,
     totalIsExact: fieldValue(head, 'totalisexact') !== 'false',
@@ -80,7 +100,18 @@ export function readSearch(answer: HttpAnswer): SearchAnswer {
     ...(without.length > 0 && { without }),
     otherForms: fieldNumber(head, 'otherforms'),
     items,
+    ...(notIndexed.length > 0 && {
+      notIndexed,
+      notIndexedTotal: fieldNumber(head, 'notindexedtotal') ?? notIndexed.length,
+    }),
   };
+}
+
+function notIndexedOf(record: AnswerRecord): NotIndexed[] {
+  const [path, status] = [fieldValue(record, 'path'), fieldValue(record, 'status')];
+  if (path === undefined || status === undefined) return [];
+  const [code, reason, hint] = ['code', 'reason', 'hint'].map((name) => fieldValue(record, name));
+  return [{ path, status, code, reason, hint }];
 }
 
 function foundOf(record: AnswerRecord): Found[] {

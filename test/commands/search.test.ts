@@ -47,6 +47,31 @@ it.each([
   expect(searchText(answer, {}, {}).at(-1)).toBe(last);
 });
 
+it('files that are not searchable follow, with the command that explains them', () => {
+  const notIndexed = [
+    {
+      path: '/home/a b/scan\x1b.pdf',
+      status: 'skipped',
+      reason: 'It is a scan.',
+      hint: 'Install it.',
+    },
+    { path: '/home/x.pdf', status: 'quarantined' },
+  ];
+  const lines = [
+    '',
+    'not searchable: /home/a b/scan\\x1b.pdf – skipped: It is a scan.',
+    '  Install it.',
+    "  `peersync why '/home/a b/scan\\x1b.pdf'` explains it.",
+    'not searchable: /home/x.pdf – quarantined',
+    '  `peersync why /home/x.pdf` explains it.',
+    '3 more files with these words.',
+  ];
+  const answer = { ...found, notIndexed, notIndexedTotal: 5 };
+  expect(searchText(answer, {}, {}).slice(-lines.length)).toEqual(lines);
+  const none = { ...answer, items: [], total: 0 };
+  expect(searchText(none, {}, {})).toEqual(['Nothing found for green tea.', ...lines]);
+});
+
 it.each(['javascript:alert(1)', 'vscode://file/etc/passwd', 'mailto:a@example.org'])(
   'an address of a scheme that may start programs is text and no link: %s',
   (url) => {

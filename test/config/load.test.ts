@@ -21,7 +21,7 @@ describe('a configuration', () => {
         url: 'embedded',
         dialect: 'auto',
         tls: {},
-        embedded: { dir: at('data/peer'), port: 8386 },
+        embedded: { dir: at('data/peer'), port: 8386, requireAuth: false, originals: true },
       },
       state: { dir: at('data/state'), keepGone: 90 * 86_400_000 },
       mirror: { root: at('data/mirror'), shares: [], tables: [], citations: [] },
