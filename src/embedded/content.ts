@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto';
 import type { Extract } from '../content/readers/document-reader.js';
 import { readHtml } from '../content/readers/html.js';
+import { isOwnName } from '../content/readers/own-names.js';
 import { withoutSequences } from '../lib/rewriting.js';
 import { decodedPart, escapeInvisible, parseUrl } from '../lib/text.js';
 import { Refusal } from './form.js';
+import { endOfProperties, readProperties } from './front-matter.js';
 
 declare const normal: unique symbol;
 /** The URL of a document in normal form, which is its key. */
@@ -107,8 +109,16 @@ export function readContent(url: NormalUrl, data: Buffer): Content {
   if (isHtml(url, data)) return readPage(url, data);
   const text = data.includes(ESCAPE) ? Buffer.from(withoutSequences(data.toString())) : data;
   const lines = firstLines(text);
-  const heading = MARKDOWN.test(lastSegment(url)) ? markdownHeading(lines) : '';
-  return { title: heading || firstTitle(lines) || lastSegment(url), text };
+  if (!MARKDOWN.test(lastSegment(url)))
+    return { title: firstTitle(lines) || lastSegment(url), text };
+  const { author = '', date, title = '' } = readProperties(lines);
+  const body = lines.slice(endOfProperties(lines));
+  return {
+    text,
+    title: ownTitle(title) || markdownHeading(body) || firstTitle(body) || lastSegment(url),
+    author: tidy(author) || undefined,
+    date,
+  };
 }
 
 function isHtml(url: NormalUrl, data: Buffer): boolean {
@@ -122,7 +132,7 @@ function readPage(url: NormalUrl, data: Buffer): Content {
   const { text, title = '', author = '', date, language = '' } = readHtml(data.toString());
   return {
     text,
-    title: tidy(title) || firstTitle(firstLines(Buffer.from(text))) || lastSegment(url),
+    title: ownTitle(title) || firstTitle(firstLines(Buffer.from(text))) || lastSegment(url),
     author: tidy(author) || undefined,
     date: Number.isSafeInteger(date) ? date : undefined,
     language: LANGUAGE.test(language) ? language : undefined,
@@ -135,28 +145,33 @@ function firstLines(data: Buffer): string[] {
   return head.split(/\r?\n|\r/).map((line) => cut(line));
 }
 
-/** Returns the first line with a word; empty if there is none. */
+/** Returns the first line that says something; empty if there is none. */
 function firstTitle(lines: readonly string[]): string {
-  return tidy(lines.find((line) => /[\p{L}\p{N}]/u.test(line)) ?? '');
+  for (const line of lines) {
+    const title = /[\p{L}\p{N}]/u.test(line) ? ownTitle(line) : '';
+    if (title !== '') return title;
+  }
+  return '';
+}
+
+/** Returns a title on one line; empty if a program gave it by itself. */
+function ownTitle(title: string): string {
+  const line = tidy(title);
+  return isOwnName(line) ? line : '';
 }
 
 /**
  * Returns the first heading of Markdown, which begins with `#` or is underlined; empty if there is
- * none. Properties before the text and blocks of code are skipped.
+ * none. Blocks of code are skipped.
  */
 function markdownHeading(lines: readonly string[]): string {
-  const end =
-    lines[0]?.trimEnd() === '---'
-      ? lines.findIndex((line, i) => i > 0 && line.trimEnd() === '---')
-      : -1;
   let isCode = false;
   for (const [i, line] of lines.entries()) {
-    if (i <= end) continue;
     if (/^ {0,3}(```|~~~)/.test(line)) isCode = !isCode;
     if (isCode) continue;
     const isUnderlined = /^ {0,3}(=+|-+)\s*$/.test(lines[i + 1] ?? '') && PARAGRAPH.test(line);
     const marked = /^ {0,3}#{1,6}[ \t](.*)$/s.exec(line)?.[1]?.replace(/#+$/, '');
-    const title = tidy(withoutMarks(marked ?? (isUnderlined ? line : '')));
+    const title = ownTitle(withoutMarks(marked ?? (isUnderlined ? line : '')));
     if (title !== '') return title;
   }
   return '';

@@ -36,7 +36,7 @@ import { isInVocabulary, rangeOf, TERMS } from './vocabulary.js';
 export const MAX_COUNTED = 10_000;
 
 /** Compounds are looked for in an index of up to so many documents. It takes 100 ms there. */
-const MAX_DOCUMENTS_FOR_COMPOUNDS = 50_000;
+export const MAX_DOCUMENTS_FOR_COMPOUNDS = 50_000;
 
 export interface SearchRequest {
   readonly query: string;

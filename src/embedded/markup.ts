@@ -96,10 +96,10 @@ ${this.#head}
 </head>
 <body class="peer">
 <a class="skip" href="#main">Skip to the content</a>
-<div class="band">
-<header class="wrapped"><p class="mark line">${MARK}peersync</p><nav class="site" aria-label="Pages of peersync">${links.join('')}</nav>${THEME}</header>
+<header class="band">
+<div class="wrapped masthead"><p class="mark line">${MARK}peersync</p><nav class="site" aria-label="Pages of peersync">${links.join('')}</nav>${THEME}</div>
 ${top}
-</div>
+</header>
 <main id="main" tabindex="-1">
 `;
     return { begin, end: '\n</main>\n</body>\n</html>\n' };
@@ -135,9 +135,9 @@ function markupOf(value: unknown): string {
 }
 
 /** Returns a link to a document, or its text alone if browsers do not open its URL. */
-function documentLink(url: string, text: string): string {
+function documentLink(url: string, text: string, attributes = ''): string {
   if (!/^(https?|ftp):/i.test(url)) return escapeMarkup(text);
-  return `<a href="${escapeMarkup(url)}" rel="noreferrer">${escapeMarkup(text)}</a>`;
+  return `<a href="${escapeMarkup(url)}" rel="noreferrer"${attributes}>${escapeMarkup(text)}</a>`;
 }
 
 /**
@@ -145,11 +145,35 @@ function documentLink(url: string, text: string): string {
  * link to the file follows if the daemon serves it.
  */
 export function originOf(url: string, hasOriginal = false): string {
-  const original = `/original?${new URLSearchParams({ url })}`;
-  const open = hasOriginal ? ` <a href="${escapeMarkup(original)}">Open original</a>` : '';
-  if (/^(https?|ftp):/i.test(url)) return documentLink(url, readableUrl(url)) + open;
+  return originMarkup(url, hasOriginal, () => '');
+}
+
+/**
+ * Returns the origin of a document for a list of results. A result has one tab stop, which is its
+ * title. Each other control has `data-key`, the key that activates it while the title has the focus
+ * (see `search.ts` of the page). They are tab stops on the page of the document.
+ */
+export function originOfResult(url: string, hasOriginal: boolean): string {
+  const attributesOf = (key?: Key): string =>
+    ` tabindex="-1"${key === undefined ? '' : ` data-key="${key}"`}`;
+  return originMarkup(url, hasOriginal, attributesOf);
+}
+
+/** The key of a control: `o` opens, `c` copies. */
+type Key = 'c' | 'o';
+
+/** @param attributesOf returns the attributes of a control, given its key */
+function originMarkup(
+  url: string,
+  hasOriginal: boolean,
+  attributesOf: (key?: Key) => string,
+): string {
+  const original = escapeMarkup(`/original?${new URLSearchParams({ url })}`);
+  const open = hasOriginal ? ` <a href="${original}"${attributesOf('o')}>Open original</a>` : '';
+  if (/^(https?|ftp):/i.test(url))
+    return documentLink(url, readableUrl(url), attributesOf(hasOriginal ? undefined : 'o')) + open;
   const path = pathOf(url) ?? url;
-  return `<code>${nameMarkup(path)}</code> <button type="button" class="small scripted" data-copy="${escapeMarkup(path)}">Copy</button>${open}`;
+  return `<code>${nameMarkup(path)}</code> <button type="button" class="small scripted" data-copy="${escapeMarkup(path)}"${attributesOf('c')}>Copy</button>${open}`;
 }
 
 /** Returns the path of a `file://` URL of this machine; undefined for others. */

@@ -6,7 +6,8 @@ import { administratorPassword, passwordFileOf, USERNAME } from './access.js';
 import { Citations } from './citations.js';
 import { type DaemonFacts, PeerDaemon } from './daemon-link.js';
 import { Database } from './database.js';
-import { documentPage, peerdoc, push, remove } from './document-endpoints.js';
+import { peerdoc, push, remove } from './document-endpoints.js';
+import { DocumentPages } from './document-page.js';
 import { DocumentStore } from './documents.js';
 import { type DriverName, driverNamed, fastestDriver } from './driver.js';
 import { directoryUnwritable, EmbeddedError } from './errors.js';
@@ -71,6 +72,7 @@ export async function openPeerInstance(
   const documents = new DocumentStore(database);
   const indexer = new Indexer({ database, documents, clock, log });
   const citations = new Citations(database, documents, clock);
+  const pages = new DocumentPages(documents, database, clock);
   const tables = new TableStore(database, clock, maxBody);
   const daemon = new PeerDaemon(clock, log);
   const originals = new Originals(daemon, clock);
@@ -91,7 +93,8 @@ export async function openPeerInstance(
   const handlers: Record<string, Handler> = {
     '/': searchPage,
     '/search.json': searchJson,
-    '/document': documentPage,
+    '/document': (context) => pages.answer(context),
+    '/document.json': (context) => pages.answer(context),
     '/original': (context) => originals.answer(context),
   };
   const endpoints: Readonly<Record<string, Handler>> = {

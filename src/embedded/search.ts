@@ -5,7 +5,7 @@ import { type DocumentStore, metadataOf } from './documents.js';
 import { facetsOf, MAX_FACETED } from './facets.js';
 import { findDocuments, MAX_COUNTED, type SearchRequest } from './find.js';
 import type { Form } from './form.js';
-import { originOf, timeOf } from './markup.js';
+import { originOfResult, timeOf } from './markup.js';
 import { notIndexedFields, notIndexedMarkup, soughtWords } from './not-indexed.js';
 import { type Highlights, parseQuery } from './query-parser.js';
 import type { Context, PeerDeps } from './server.js';
@@ -15,6 +15,10 @@ const PAGE = 10;
 const MAX_PAGE = 100;
 /** The most collections in the form. */
 const OFFERED = 200;
+
+/** The keys of the script, below the results. */
+const KEYS =
+  '<p class="hint scripted">Keys: <kbd>/</kbd> words, <kbd>↓</kbd> <kbd>↑</kbd> results, <kbd>Enter</kbd> opens one, <kbd>o</kbd> opens its original, <kbd>c</kbd> copies its path.</p>';
 
 /** The help below an empty result. */
 const HELP =
@@ -72,6 +76,7 @@ ${facetsMarkup(request, result, context.deps)}
 ${result.hits.map((hit) => hitItem(hit, result.corrected ?? linkedQuery(request, result), result.highlights)).join('\n')}
 </ol>
 ${foundNothing ? HELP : pager(request, result)}
+${result.hits.length > 0 ? KEYS : ''}
 ${notIndexedMarkup(result.notIndexed, foundNothing)}
 </div>`;
   return context.deps.site.page({ title, section: 'search', top, body });
@@ -222,11 +227,12 @@ function hitItem(
   const facts = [...metadata, collections.join(', '), counted(words, 'word'), changed].filter(
     (fact) => fact !== '',
   );
-  const page = `/document?${new URLSearchParams({ urlhash, query })}`;
+  // Leads to the first match, also without the script.
+  const page = `/document?${new URLSearchParams({ urlhash, query })}${highlights.isEmpty ? '' : '#match'}`;
   return `<li>
 <h2 dir="auto"><a href="${escapeMarkup(page)}">${highlighted(shownTitle(document), highlights)}</a></h2>
 <p dir="auto">${highlighted(snippet, highlights)}</p>
-<p class="origin">${originOf(url, hasOriginal)}</p>
+<p class="origin">${originOfResult(url, hasOriginal)}</p>
 <p class="hint">${facts.map(nameMarkup).join(' · ')}</p>
 </li>`;
 }

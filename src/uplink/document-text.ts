@@ -7,6 +7,7 @@ import {
   DocumentError,
   type Extract,
   MomentaryError,
+  PAGE_END_CLASS,
   type ReadContext,
   wholeText,
 } from '../content/readers/document-reader.js';
@@ -101,10 +102,10 @@ function lacksOf(tools: Tools | undefined): readonly string[] {
 
 /**
  * Returns an HTML page, which every search peer can read. It carries the title, the author, the
- * date and the language.
+ * date, the language, and where pages end.
  */
 function pageOf(
-  { author, date, language, text, title }: Extract,
+  { author, date, language, pageEnds = [], text, title }: Extract,
   { readsTextAsHtml }: ContentRules,
 ): Buffer {
   const safe = readsTextAsHtml ? withoutMarkup : escaped;
@@ -117,7 +118,11 @@ function pageOf(
     : '';
   const day = date === undefined ? undefined : new Date(date).toISOString();
   const head = `${title === undefined ? '' : `<title>${safe(title)}</title>\n`}${meta('author', author)}${meta('date', day)}`;
-  const body = safe(text).replaceAll('\n', '<br>\n');
+  const lines = (piece: string): string => safe(piece).replaceAll('\n', '<br>\n');
+  // A peer that reads HTML by patterns of its own gets no elements that it need not know.
+  const ends = readsTextAsHtml ? [] : pageEnds;
+  const pages = [...ends, text.length].map((end, i) => lines(text.slice(ends[i - 1] ?? 0, end)));
+  const body = pages.join(`</p>\n<hr class="${PAGE_END_CLASS}">\n<p>`);
   return Buffer.from(
     `<!doctype html>\n<html${languageAttribute}>\n<head>\n<meta charset="utf-8">\n${head}</head>\n<body>\n<p>${body}</p>\n</body>\n</html>\n`,
   );

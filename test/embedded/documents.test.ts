@@ -257,7 +257,7 @@ describe('the title of a document', () => {
     ['a.txt', '\n----\n  Dear all,\nmore\n', 'Dear all,'],
     ['d/caf%C3%A9%20%231.txt', '***\n', 'café #1.txt'],
     ['a.md', 'Status\n\n# Not the *first*', 'Not the *first*'],
-    ['a.md', '---\ntitle: x\n---\nTea & more\n==========\n# later', 'Tea & more'],
+    ['a.md', '---\ntags: x\n---\nTea & more\n==========\n# later', 'Tea & more'],
     ['a.markdown', '> quote\n---\n- point\n---\n\nUnder a line  \n---\n', 'Under a line'],
     ['a.md', '```\n# to install\n```\n~~~sh\n# it\n~~~\n# The program', 'The program'],
     ['a.md', '« Tea »\n---\n', '« Tea »'],

@@ -7,6 +7,8 @@ import { MemberBudget } from './budget.js';
 /** The text and the metadata of a document. */
 export interface Extract {
   readonly text: string;
+  /** The positions in the text at which its pages end, if it has pages, in order. */
+  readonly pageEnds?: readonly number[] | undefined;
   /** The text of the files that are attached to a PDF. A peer that reads the PDF has none of it. */
   readonly attached?: string | undefined;
   readonly title?: string | undefined;
@@ -164,27 +166,37 @@ export class TextCollector {
    * row.
    */
   end(): string {
-    const lines = this.#pieces.join('').replaceAll('\u00ad', '').split('\n');
+    return this.takePage().trim();
+  }
+
+  /** Returns the text since the last call, as `end` does but for blanks at its start. */
+  takePage(): string {
+    const lines = this.#pieces.splice(0).join('').replaceAll('\u00ad', '').split('\n');
     return lines
       .map((line) => line.trimEnd())
       .join('\n')
       .replace(/\n{3,}/g, '\n\n')
-      .trim();
+      .replace(/^\n+|\n+$/g, '');
   }
+}
+
+/** The class of the rule (`<hr>`) where a page ends, in a document that is sent as HTML. */
+export const PAGE_END_CLASS = 'peersync-page-end';
+
+/** Joins the texts of pages, with an empty line between two of them. */
+export function joinPages(pages: readonly string[]): Required<Pick<Extract, 'pageEnds' | 'text'>> {
+  let text = '';
+  const pageEnds: number[] = [];
+  for (const page of pages) {
+    if (page !== '') text += text === '' ? page.trimStart() : `\n\n${page}`;
+    pageEnds.push(text.length);
+  }
+  return { text, pageEnds };
 }
 
 /** Joins words that were hyphenated at the end of a line. */
 export function joinHyphenated(text: string): string {
   return text.replace(/(\p{Ll})[-\u2010]\n(\p{Ll})/gu, '$1$2');
-}
-
-/** Names that office programs give to sheets, slides and presentations by themselves. */
-const DEFAULT_NAME =
-  /^(?:(?:sheet|slide|tabelle|folie|feuil|diapositive|hoja|diapositiva|foglio|planilha|blad|arkusz|лист|слайд|工作表|シート) ?\d{1,3}|powerpoint[- ]pr[eä]sentation|untitled|unbenannt)$/iu;
-
-/** Returns whether a name says something about the content of a document. */
-export function isOwnName(name: string): boolean {
-  return !DEFAULT_NAME.test(name.trim());
 }
 
 /** Parses a date of a document, in ms since the epoch; undefined if it is not a date. */

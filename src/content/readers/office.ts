@@ -6,11 +6,11 @@ import {
   DocumentError,
   type DocumentReader,
   dateOf,
-  isOwnName,
   mayGoOn,
   TextCollector,
 } from './document-reader.js';
 import { readHtml } from './html.js';
+import { isOwnName } from './own-names.js';
 
 /**
  * Readers of documents that are ZIP archives of XML files: Office Open XML, OpenDocument and EPUB.

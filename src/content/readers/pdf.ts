@@ -11,6 +11,7 @@ import {
   type Extract,
   isReadWhole,
   joinHyphenated,
+  joinPages,
   mayGoOn,
   type ReadContext,
   TextCollector,
@@ -65,7 +66,7 @@ export const pdfReader = (readAttachment: ReadAttachment): DocumentReader => ({
     });
     try {
       document = await task.promise;
-      const { found, text } = await readPages({ attachments, document, scan }, context);
+      const { found, pages } = await readPages({ attachments, document, scan }, context);
       const info = (await document.getMetadata()).info as Readonly<Record<string, unknown>>;
       const field = (name: string) => {
         const value = info[name];
@@ -75,9 +76,9 @@ export const pdfReader = (readAttachment: ReadAttachment): DocumentReader => ({
         field('ModDate') ?? field('CreationDate') ?? '',
       )?.getTime();
       const isOfTex = /TeX|dvips|dvipdf/.test(`${field('Creator')} ${field('Producer')}`);
-      const joined = joinHyphenated(text);
+      const lettered = isOfTex ? pages.map((page) => withAccents(joinHyphenated(page))) : undefined;
       return {
-        text: isOfTex ? withAccents(joined) : joined,
+        ...joinPages(lettered ?? pages.map(joinHyphenated)),
         title: field('Title'),
         author: field('Author'),
         date,
@@ -114,11 +115,12 @@ interface OpenPdf {
 async function readPages(
   { attachments, document, scan }: OpenPdf,
   context: ReadContext,
-): Promise<{ readonly text: string; readonly found: Partial<ExtractedBy> }> {
+): Promise<{ readonly pages: readonly string[]; readonly found: Partial<ExtractedBy> }> {
   const { numPages: pages } = document;
   const { programs } = context.tools ?? {};
   const isOcrMissing = scan === undefined && programs?.ocr?.pdftoppm === undefined;
   const text = new TextCollector();
+  const texts: string[] = [];
   const unread: number[] = [];
   let pagesWithoutText = 0;
   /** Why the first damaged page could not be read. */
@@ -128,7 +130,8 @@ async function readPages(
     const page = await readPage(document, number, attachments);
     const isScan = page.size !== undefined && isNearlyEmpty(page.text);
     const drawn = isScan ? ((await scan?.pageOfPdf(number, page.size)) ?? '') : '';
-    text.add(`${combined(page.text, drawn)}${page.notes}\n\n`);
+    text.add(`${combined(page.text, drawn)}${page.notes}`);
+    texts.push(text.takePage());
     if (isScan) pagesWithoutText += 1;
     damage ??= page.damage;
     const isDamaged = page.damage !== undefined && drawn === '';
@@ -136,18 +139,18 @@ async function readPages(
       unread.push(number);
     context.onPage({ page: number, pages });
   }
-  const whole = text.end();
+  const isEmpty = texts.every((each) => each.trim() === '');
   const failure = damage ?? scan?.failure;
   // The other pages of a document with damaged ones are worth more than nothing.
-  if (whole === '' && failure !== undefined) throw failure;
+  if (isEmpty && failure !== undefined) throw failure;
   const isLacking = isOcrMissing && pagesWithoutText > 0;
   if (isLacking) context.tools?.lacks.add('ocr of pdf');
-  if (whole === '' && isLacking) throw noOcr('a scan', programs);
+  if (isEmpty && isLacking) throw noOcr('a scan', programs);
   const leftOut = isLacking
     ? `Pages without text were not read, because ${lackOf(programs).missing}.`
     : scan?.leftOut;
   return {
-    text: whole,
+    pages: texts,
     found: {
       pages,
       ...(unread.length > 0 && { unreadPages: pageList(unread) }),

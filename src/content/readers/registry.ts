@@ -10,7 +10,6 @@ import {
   DocumentError,
   type DocumentReader,
   type Extract,
-  isOwnName,
   type ReadContext,
   wholeText,
 } from './document-reader.js';
@@ -18,6 +17,7 @@ import { helperReader } from './helper.js';
 import { mailReader } from './mail.js';
 import { mboxReader } from './mbox.js';
 import { epub, openDocument, sheets, slides, word } from './office.js';
+import { isOwnName } from './own-names.js';
 import { pdfReader } from './pdf.js';
 import { picture } from './picture.js';
 import { rtf } from './rtf.js';

@@ -1,3 +1,4 @@
+import './document.js';
 import { nextTheme, showTheme } from './theme.js';
 
 /*
@@ -51,7 +52,8 @@ document.addEventListener('input', ({ target }) => {
 
 /**
  * Searches by the keyboard: `/` leads to the words, the arrows from result to result, and Escape
- * back to the words.
+ * back to the words. Tab stops once at a result, at its title. There, the keys of the other
+ * controls (`data-key`) activate them: `o` opens the original, `c` copies the path.
  */
 document.addEventListener('keydown', (event) => {
   const { key, target } = event;
@@ -61,6 +63,14 @@ document.addEventListener('keydown', (event) => {
   if (!isInWords && target.matches('input, select, textarea')) return;
   const results = [...document.querySelectorAll<HTMLElement>('.hits h2 a')];
   const at = results.findIndex((result) => result.isSameNode(target));
+  const control = results[at]
+    ?.closest('li')
+    ?.querySelector<HTMLElement>(`[data-key="${CSS.escape(key)}"]`);
+  if (control) {
+    control.click();
+    event.preventDefault();
+    return;
+  }
   const isBack = key === 'ArrowUp' && at === 0;
   if ((key === '/' && !isInWords) || (key === 'Escape' && !isInWords) || isBack) {
     words.focus();
