@@ -170,7 +170,7 @@ function markdownHeading(lines: readonly string[]): string {
     if (/^ {0,3}(```|~~~)/.test(line)) isCode = !isCode;
     if (isCode) continue;
     const isUnderlined = /^ {0,3}(=+|-+)\s*$/.test(lines[i + 1] ?? '') && PARAGRAPH.test(line);
-    const marked = /^ {0,3}#{1,6}[ \t](.*)$/s.exec(line)?.[1]?.replace(/#+$/, '');
+    const marked = /^ {0,3}#{1,6}[ \t](.*)$/s.exec(line)?.[1]?.replace(/(^|[ \t])#+[ \t]*$/, '');
     const title = ownTitle(withoutMarks(marked ?? (isUnderlined ? line : '')));
     if (title !== '') return title;
   }

@@ -5,11 +5,18 @@ import type { Connection, Driver, Row, Statement, Value } from './driver.js';
 import { directoryUnwritable, EmbeddedError } from './errors.js';
 
 /**
- * The format of the database, in SQLite's `user_version`. There are no migrations: a change of
- * SCHEMA, or of what a table holds, takes the next number, and a database of another format is
- * refused.
+ * The format of the database, in SQLite's `user_version`. A change of SCHEMA, or of what a table
+ * holds, takes the next number. A database of another format is refused, but one of
+ * MIGRATED_FORMAT gets this format at once and its new contents later (`migration.ts`).
  */
-export const FORMAT = 5;
+export const FORMAT = 6;
+/** The format that lacks only the symbol words in `words`. */
+export const MIGRATED_FORMAT = 5;
+/**
+ * The name in `counts` of the progress of a migration: documents with this id or a higher one are
+ * done. There is no such row if no migration is to be done.
+ */
+export const MIGRATION = 'migration';
 
 /**
  * The tables of the database.
@@ -18,7 +25,8 @@ export const FORMAT = 5;
  *   deflated parts.
  * - `words` is the full-text index. `prefixes` indexes the first two to four letters of each word.
  *   Both take their row number from `documents.id`. `vocabulary` lists the terms of `words`.
- * - `counts` has the number of documents, in all (`documents`) and by collection (`in NAME`).
+ * - `counts` has the number of documents, in all (`documents`) and by collection (`in NAME`), and
+ *   the progress of a migration (MIGRATION).
  * - `tables`, `table_columns` and `table_rows` are the tables that programs keep in the peer.
  *   `dropped_tables` names those whose rows are still to be deleted. Ids of tables are never reused
  *   (AUTOINCREMENT). Names and cells are bytes, because SQLite ends a text at NUL.
@@ -149,18 +157,30 @@ export class Database {
     `);
     const format = int(this.row('PRAGMA user_version'), 'user_version');
     if (format === FORMAT) return;
+    if (format === MIGRATED_FORMAT) {
+      this.#beginMigration();
+      return;
+    }
     const { path } = this;
     const details = { path, found: format, known: FORMAT };
     if (format > FORMAT) throw new EmbeddedError('EMBEDDED_DIR_NEWER', details);
     if (format > 0)
       throw new EmbeddedError(
         'EMBEDDED_DIR_OLDER',
-        { ...details, old: `${path}.old` },
+        { ...details, oldest: MIGRATED_FORMAT, old: `${path}.old` },
         { details },
       );
     // A new file has format 0 and no tables. In a database of another program this fails.
     this.transaction(() => {
       this.#connection.exec(SCHEMA);
+      this.#connection.exec(`PRAGMA user_version = ${FORMAT}`);
+    });
+  }
+
+  #beginMigration(): void {
+    this.transaction(() => {
+      const end = 'SELECT coalesce(max(id), 0) + 1 FROM documents';
+      this.#connection.exec(`INSERT INTO counts VALUES ('${MIGRATION}', (${end}))`);
       this.#connection.exec(`PRAGMA user_version = ${FORMAT}`);
     });
   }

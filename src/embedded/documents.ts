@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import { type NormalUrl, pathText, readContent, urlHash } from './content.js';
-import { bytes, type Database, int, text } from './database.js';
+import { bytes, type Database, int, MIGRATION, text } from './database.js';
 import type { Row } from './driver.js';
+import { symbolTerms } from './symbol-words.js';
 import { countWords, indexable, PREFIX_MARK, prefixes } from './words.js';
 
 /** An indexed document. Times are in ms since the epoch. */
@@ -83,6 +84,7 @@ export const TEXT_PART_BYTES = 65_536;
  */
 export class DocumentStore {
   readonly #database: Database;
+  #isMigrated = false;
 
   constructor(database: Database) {
     this.#database = database;
@@ -114,6 +116,12 @@ export class DocumentStore {
     return this.#database.rows(sql, limit).map((row) => text(row, 'name'));
   }
 
+  /** Whether the symbol words of all documents are indexed: no migration is under way. */
+  get isMigrated(): boolean {
+    this.#isMigrated ||= this.#migratedFrom() === undefined;
+    return this.#isMigrated;
+  }
+
   /** Indexes a document, which replaces the one with its URL. Runs in the caller's transaction. */
   index(pushed: Pushed): void {
     const before = this.#database.row(
@@ -123,6 +131,37 @@ export class DocumentStore {
     const digest = createHash('sha256').update(pushed.data).digest('hex');
     if (before && text(before, 'digest') === digest) this.#update(before, pushed);
     else this.#replace(before, pushed, digest);
+  }
+
+  /** Returns the id of the newest document that is still to be migrated. */
+  nextToMigrate(): number | undefined {
+    const sql = 'SELECT id FROM documents WHERE id < ? ORDER BY id DESC LIMIT 1';
+    const row = this.#database.row(sql, this.#migratedFrom() ?? 0);
+    return row && int(row, 'id');
+  }
+
+  /** Records that the documents with this id or a higher one are migrated. */
+  setMigratedFrom(id: number): void {
+    this.#database.run('UPDATE counts SET value = ? WHERE name = ?', id, MIGRATION);
+  }
+
+  endMigration(): void {
+    this.#database.run('DELETE FROM counts WHERE name = ?', MIGRATION);
+  }
+
+  #migratedFrom(): number | undefined {
+    const row = this.#database.row('SELECT value FROM counts WHERE name = ?', MIGRATION);
+    return row && int(row, 'value');
+  }
+
+  /** Indexes the words of a document again if it has symbol words. */
+  addSymbolWords(id: number): void {
+    const document = this.find('id', id);
+    if (document === undefined) return;
+    const heads = [document.title, pathText(document.url)].map((text) => indexable(text));
+    const body = indexable(this.#wholeText(id));
+    const hasSymbols = [...heads, body].some((column) => symbolTerms(column).length > 0);
+    if (hasSymbols) this.#indexColumns('REPLACE', id, heads, body);
   }
 
   /** Removes documents, all or none. @returns whether each existed */
@@ -231,26 +270,42 @@ export class DocumentStore {
     }
   }
 
-  /**
-   * Indexes the words of a document. In the columns title and name, the prefixes of the words
-   * follow them: a prefix is ranked by these columns.
-   */
   #indexWords(id: number, title: string, url: NormalUrl, body: Buffer, isKnown: boolean): void {
     const insert = isKnown ? 'REPLACE' : 'INSERT';
     const heads = [title, pathText(url)].map((text) => indexable(text));
-    const marked = heads.map((head) => Buffer.concat([head, prefixes(head, PREFIX_MARK)]));
-    this.#database.run(
-      `${insert} INTO words (rowid, title, name, body) VALUES (?, CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT))`,
-      id,
-      ...marked,
-      body,
-    );
+    this.#indexColumns(insert, id, heads, body);
     const letters = prefixes(Buffer.concat([...heads.flatMap((head) => [head, BLANK]), body]));
     this.#database.run(
       `${insert} INTO prefixes (rowid, letters) VALUES (?, CAST(? AS TEXT))`,
       id,
       letters,
     );
+  }
+
+  /**
+   * Indexes the columns of a document. Their symbol words follow the other words. In the columns
+   * title and name, so do the prefixes of the words: a prefix is ranked by these columns.
+   */
+  #indexColumns(
+    insert: 'INSERT' | 'REPLACE',
+    id: number,
+    heads: readonly Buffer[],
+    body: Buffer,
+  ): void {
+    const columns = heads.map((head) => [head, prefixes(head, PREFIX_MARK), symbolTerms(head)]);
+    const symbols = symbolTerms(body);
+    this.#database.run(
+      `${insert} INTO words (rowid, title, name, body) VALUES (?, CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT))`,
+      id,
+      ...columns.map((parts) => Buffer.concat(parts)),
+      symbols.length === 0 ? body : Buffer.concat([body, symbols]),
+    );
+  }
+
+  #wholeText(id: number): Buffer {
+    const sql = 'SELECT deflated FROM texts WHERE document = ? ORDER BY part';
+    const parts = this.#database.rows(sql, id).map((row) => bytes(row, 'deflated'));
+    return Buffer.concat(parts.map((part) => inflateRawSync(part)));
   }
 
   #count(name: string, change: number): void {

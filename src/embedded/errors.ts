@@ -45,7 +45,7 @@ const ERRORS = {
   },
   EMBEDDED_DIR_OLDER: {
     message:
-      "The embedded peer's database {path} has format {found}, which an earlier peersync wrote. This one reads format {known} only.",
+      "The embedded peer's database {path} has format {found}, which an earlier peersync wrote. This one reads formats {oldest} to {known}.",
     hint: 'Move it away (`mv {path|shell} {old|shell}`) and start peersync again: `peersync verify --all --repair` then pushes the files of your folders again. Shared objects are kept. Tables, and documents that no folder has, are in the old file alone: save what you need of them with the earlier peersync before.',
   },
   EMBEDDED_PASSWORD_UNUSABLE: {

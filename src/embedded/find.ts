@@ -21,11 +21,12 @@ import {
   parseQuery,
   type Term,
   termsOf,
+  withPlainWords,
   withTerms,
 } from './query-parser.js';
 import { byRank, MAX_BOOSTED } from './ranking.js';
 import { relaxed } from './relax.js';
-import { bySimilarity, repaired } from './repair.js';
+import { bySimilarity, repaired, withoutSymbols } from './repair.js';
 import { isQuestion, isSentence, tellsApart } from './stop-words.js';
 import { isInVocabulary, rangeOf, TERMS } from './vocabulary.js';
 
@@ -89,17 +90,20 @@ interface SearchDeps {
  *   first. The others follow, newest first.
  * - A query without words lists the newest documents.
  * - Few results are followed by those with other forms of the words, which are ranked below them.
- * - Nothing is left out of a query that finds something. If it finds nothing, words that no
- *   document has are replaced by the most similar ones, and those without a similar one are left
- *   out. If no document has all of the others, the most frequent words are left out. Of that, a
- *   word that documents have is not left out for one that is only similar.
+ * - Nothing is left out of a query that finds something. If it finds nothing, symbol words are
+ *   taken as plain words. Then words that no document has are replaced by the most similar ones,
+ *   and those without a similar one are left out. If no document has all of the others, the most
+ *   frequent words are left out. Of that, a word that documents have is not left out for one that
+ *   is only similar.
  */
 export function findDocuments(request: SearchRequest, deps: SearchDeps): SearchResult {
   const { database } = deps;
-  const asked = parseQuery(request.query, request.isTyping);
+  const asked = parsed(request.query, request.isTyping === true, deps);
   const query = narrowed(withoutStopWords(asked), database);
   const result = asTyped(query, request.query, request, deps);
   if (result.total > 0 || query.terms.length + query.groups.length === 0) return result;
+  const plain = asPlainWords(query, request, deps);
+  if (plain !== undefined) return plain;
   const isSmall = deps.documents.count('documents') <= MAX_DOCUMENTS_FOR_COMPOUNDS;
   const compounds = isSmall ? withCompounds(query, database) : undefined;
   const inCompounds = compounds && asOtherForms(run(compounds, request, deps));
@@ -128,7 +132,10 @@ function repairedAnswer(
   const meant = repaired(request.query, query, deps.database, correct);
   if (meant === undefined) return undefined;
   const { isCorrected, isLastKept, text, without } = meant;
-  const second = narrowed(parseQuery(text, request.isTyping === true && isLastKept), deps.database);
+  const second = narrowed(
+    parsed(text, request.isTyping === true && isLastKept, deps),
+    deps.database,
+  );
   if (!second.terms.some(tellsApart) && query.terms.some(tellsApart)) return undefined;
   const answer = relaxedResult(second, { isAsked: isSentence(asked.terms), text }, request, deps);
   if (answer === undefined) return undefined;
@@ -146,6 +153,31 @@ function withoutStopWords(query: ParsedQuery): ParsedQuery {
   const telling = query.terms.filter(tellsApart);
   if (!isQuestion(query.terms) || telling.length === 0) return query;
   return withTerms(query, telling);
+}
+
+/**
+ * Parses a query. While a database is migrated, the index does not have all symbol words, so they
+ * are plain words.
+ */
+function parsed(query: string, isTyping: boolean, { documents }: SearchDeps): ParsedQuery {
+  const read = parseQuery(query, isTyping);
+  return documents.isMigrated ? read : withPlainWords(read);
+}
+
+/**
+ * Answers a query with plain words in place of the symbol words that it asks for; undefined if it
+ * has none, or if nothing is found.
+ */
+function asPlainWords(
+  query: ParsedQuery,
+  request: SearchRequest,
+  deps: SearchDeps,
+): SearchResult | undefined {
+  const text = withoutSymbols(request.query, query);
+  if (text === request.query) return undefined;
+  const plain = withoutStopWords(parsed(text, request.isTyping === true, deps));
+  const result = asTyped(narrowed(plain, deps.database), text, request, deps);
+  return result.total > 0 ? { ...result, corrected: text } : undefined;
 }
 
 /**

@@ -2,6 +2,7 @@ import { stemmer as english } from '@orama/stemmers/english';
 import { stemmer as german } from '@orama/stemmers/german';
 import { type Database, int, text } from './database.js';
 import { type ParsedQuery, type Term, withVariants } from './query-parser.js';
+import { isSymbolTerm, SYMBOL_TERMS } from './symbol-words.js';
 import { rangeOf, TERMS } from './vocabulary.js';
 
 /** The most other forms of a word. The most frequent ones are taken. */
@@ -46,7 +47,7 @@ export function withCompounds(query: ParsedQuery, database: Database): ParsedQue
   if (parts.length === 0) return undefined;
   const words = parts.map((term) => term.words[0] ?? '');
   const any = words.map(() => 'instr(term, ?)').join(' OR ');
-  const sql = `SELECT term FROM vocabulary WHERE length(term) >= ? AND (${any}) ORDER BY doc DESC LIMIT ?`;
+  const sql = `SELECT term FROM vocabulary WHERE length(term) >= ? AND (${any}) AND term NOT GLOB '${SYMBOL_TERMS}' ORDER BY doc DESC LIMIT ?`;
   const shortest = Math.min(...words.map((word) => word.length)) + MIN_OTHER_LETTERS;
   const rows = database.rows(sql, shortest, ...words, MAX_CONTAINING * parts.length);
   const terms = rows.map((row) => text(row, 'term'));
@@ -87,6 +88,7 @@ function hasForms({ isPrefix, isQuoted, words }: Term): boolean {
     !isQuoted &&
     words.length === 1 &&
     word.length >= MIN_LETTERS &&
+    !isSymbolTerm(word) &&
     !/\p{N}/u.test(word)
   );
 }

@@ -1,5 +1,7 @@
 import type { Yielder } from '../lib/slices.js';
 import type { Highlights } from './query-parser.js';
+import { highlightAt } from './snippets.js';
+import { plainWord } from './symbol-words.js';
 import { pageEndsIn, type TextSections } from './text-sections.js';
 import { fold, placedWords } from './words.js';
 
@@ -58,8 +60,10 @@ function* piecesOf(text: string): Iterable<string> {
 function marksIn(text: string, highlights: Highlights): readonly Mark[] {
   const marks: Mark[] = [];
   let words = new Set<string>();
-  for (const { word, start, end } of placedWords(text)) {
-    if (!highlights.has(word)) continue;
+  for (const placed of placedWords(text)) {
+    const found = highlightAt(text, placed, highlights);
+    if (found === undefined) continue;
+    const { end, start, word } = found;
     const gap = text.slice(marks.at(-1)?.end ?? 0, start);
     const isBeside = marks.length > 0 && gap.length <= MAX_GAP && BETWEEN_WORDS.test(gap);
     const isFirst = !isBeside || words.has(word);
@@ -81,7 +85,7 @@ class QuickSearch {
   readonly #folded = new Map<string, string>();
 
   constructor({ words }: Highlights) {
-    this.#sought = [...new Set(words.flatMap(({ spellings }) => spellings))];
+    this.#sought = [...new Set(words.flatMap(({ spellings }) => spellings.map(plainWord)))];
   }
 
   mayMatch(text: string): boolean {

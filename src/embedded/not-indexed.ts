@@ -2,7 +2,7 @@ import { counted } from '../lib/text.js';
 import { escapeMarkup, nameMarkup } from '../web/markup.js';
 import type { NotIndexedFile, NotIndexedFiles, SoughtWord } from './daemon-link.js';
 import type { SearchRequest } from './find.js';
-import { parseQuery } from './query-parser.js';
+import { parseQuery, withPlainWords } from './query-parser.js';
 import { isQuestion, tellsApart } from './stop-words.js';
 
 /**
@@ -22,7 +22,8 @@ export function soughtWords({
   offset,
   query,
 }: SearchRequest): readonly SoughtWord[] | undefined {
-  const parsed = parseQuery(query, isTyping);
+  // Names of files have plain words only.
+  const parsed = withPlainWords(parseQuery(query, isTyping));
   const others = [
     parsed.excluded,
     parsed.groups,

@@ -14,6 +14,7 @@ import { directoryUnwritable, EmbeddedError } from './errors.js';
 import { FormReader } from './form.js';
 import { Indexer } from './indexer.js';
 import { Site } from './markup.js';
+import { Migration } from './migration.js';
 import { Originals } from './originals.js';
 import { searchJson, searchPage } from './search.js';
 import { type Handler, openServer, type ServerOptions } from './server.js';
@@ -111,6 +112,7 @@ export async function openPeerInstance(
   try {
     const server = await openServer(handlers, options, deps);
     clearDropped(tables, log);
+    void new Migration({ database, documents, clock, log }).run();
     const close = async (): Promise<void> => {
       await server.close();
       indexer.stop();

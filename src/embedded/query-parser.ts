@@ -1,4 +1,5 @@
 import { FILTER_NAMES, type Filter, type FilterName, parseFilter } from './filters.js';
+import { plainWord, symbolTermsOf } from './symbol-words.js';
 import { fold, wordsOf } from './words.js';
 
 /** A query with more words is read up to this one. */
@@ -10,8 +11,10 @@ const MAX_FILTERS = 8;
 /** A word or a phrase of a query. */
 export interface Term {
   readonly kind: 'term';
-  /** The folded words. Several are a phrase. */
+  /** The folded words. Several are a phrase. A single symbol word is its term in the index. */
   readonly words: readonly string[];
+  /** The terms of the symbol words of a phrase. Its `words` do not have their signs. */
+  readonly symbols: readonly string[];
   /**
    * The spellings of a single word, itself first: brücke, bruecke, brucke. Of a phrase, its words.
    */
@@ -111,6 +114,30 @@ export function withTerms(query: ParsedQuery, terms: readonly Term[]): ParsedQue
   return { ...query, terms, highlights };
 }
 
+/** Returns the query with plain words in place of symbol words: `c` for `C++`. */
+export function withPlainWords(query: ParsedQuery): ParsedQuery {
+  const plainGroup = (group: Group): Group => ({
+    ...group,
+    parts: group.parts.map(plainClause),
+    excluded: group.excluded.map(plainClause),
+  });
+  const plainClause = (clause: Clause): Clause =>
+    clause.kind === 'term' ? plainTerm(clause) : plainGroup(clause);
+  const plain = {
+    ...query,
+    groups: query.groups.map(plainGroup),
+    excluded: query.excluded.map(plainTerm),
+    excludedGroups: query.excludedGroups.map(plainGroup),
+  };
+  return withTerms(plain, query.terms.map(plainTerm));
+}
+
+/** Returns a term with plain words in place of symbol words. */
+export function plainTerm(term: Term): Term {
+  const { variants, words } = term;
+  return { ...term, words: words.map(plainWord), variants: variants.map(plainWord), symbols: [] };
+}
+
 /** Returns the terms of a clause, without those that it excludes. */
 export function termsOf(clause: Clause): readonly Term[] {
   return clause.kind === 'term' ? [clause] : clause.parts.flatMap(termsOf);
@@ -118,8 +145,8 @@ export function termsOf(clause: Clause): readonly Term[] {
 
 /** Returns the terms without those that ask for the same as an earlier one. */
 function unique(terms: readonly Term[]): readonly Term[] {
-  const keyOf = ({ words, isInTitle, isPrefix, isQuoted }: Term) =>
-    JSON.stringify([words, isInTitle, isPrefix, isQuoted]);
+  const keyOf = ({ words, symbols, isInTitle, isPrefix, isQuoted }: Term) =>
+    JSON.stringify([words, symbols, isInTitle, isPrefix, isQuoted]);
   return [...new Map(terms.toReversed().map((term) => [keyOf(term), term])).values()].reverse();
 }
 
@@ -193,17 +220,18 @@ function tokensOf(asked: string, isTyping: boolean): Tokens {
     const isInTitle = name === 'title';
     // Something else than a filter may have a colon, such as `node:fs`.
     const content = field === '' || isInTitle ? value : `${field}:${value}`;
-    const words = wordsOf(content).slice(0, MAX_WORDS - wordCount);
-    if (words.length === 0) continue;
-    wordCount += words.length;
+    const plain = wordsOf(content).slice(0, MAX_WORDS - wordCount);
+    if (plain.length === 0) continue;
+    wordCount += plain.length;
+    const { symbols, words } = withSymbols(content, plain);
     const hasStar = content.endsWith('*');
     const isBeingTyped =
       isTyping && !isQuoted && !isExcluded && !hasStar && place.end === asked.length;
-    const [single = ''] = words;
     const term: Term = {
       kind: 'term',
       words,
-      variants: words.length === 1 && !isQuoted ? spellingsOf(content, single) : words,
+      symbols,
+      variants: words.length === 1 && !isQuoted ? spellingsOf(content, words) : words,
       joined: !isQuoted && HYPHENATED.test(content) ? words.join('') : undefined,
       isPrefix: hasStar || isBeingTyped,
       isBeingTyped,
@@ -215,6 +243,15 @@ function tokensOf(asked: string, isTyping: boolean): Tokens {
   }
   filters.end(tokens);
   return { tokens, misread, ...filters.lists };
+}
+
+/** Returns the words of a term with its symbol words. @param plain all of its words */
+function withSymbols(content: string, plain: readonly string[]): Pick<Term, 'symbols' | 'words'> {
+  // `*.pdf` is a pattern for names of files.
+  const symbols = content.startsWith('*') ? [] : symbolTermsOf(content).slice(0, plain.length);
+  const [first] = symbols;
+  const isOne = plain.length === 1 && first !== undefined && plainWord(first) === plain[0];
+  return isOne ? { words: [first], symbols: [] } : { words: plain, symbols };
 }
 
 function isFilterName(name: string): name is FilterName {
@@ -395,6 +432,7 @@ function highlightsOf(terms: readonly Term[]): Highlights {
   const words = new Set(
     terms.flatMap((term) => [
       ...term.words,
+      ...term.symbols,
       ...term.variants,
       ...(term.joined === undefined ? [] : [term.joined]),
     ]),
@@ -413,12 +451,15 @@ function highlightsOf(terms: readonly Term[]): Highlights {
 /** Returns the words of terms, each once. */
 function differentWords(terms: readonly Term[]): Highlights['words'] {
   const words = new Map<string, Highlights['words'][number]>();
-  for (const { isPrefix, joined, variants, words: all } of terms)
+  for (const { isPrefix, joined, symbols, variants, words: all } of terms) {
     for (const [i, word] of all.entries()) {
       const isLast = i === all.length - 1;
       const spellings = all.length === 1 ? variants : [word, ...(joined ? [joined] : [])];
       if (!words.has(word)) words.set(word, { spellings, isPrefix: isPrefix && isLast });
     }
+    for (const symbol of symbols)
+      if (!words.has(symbol)) words.set(symbol, { spellings: [symbol], isPrefix });
+  }
   return [...words.values()];
 }
 
@@ -431,9 +472,10 @@ const MAX_SPELLINGS = 8;
  * first.
  *
  * @param content the word as it was typed
- * @param word the same, folded
+ * @param words the same as the only word of a term
  */
-function spellingsOf(content: string, word: string): string[] {
+function spellingsOf(content: string, [term = '']: readonly string[]): string[] {
+  const word = plainWord(term);
   const spellings = new Set([word]);
   const withE = content.normalize('NFC').replace(/[äöü]/gi, (umlaut) => `${fold(umlaut)}e`);
   const [foldedWithE] = wordsOf(withE);
@@ -444,5 +486,5 @@ function spellingsOf(content: string, word: string): string[] {
       if (spellings.size < MAX_SPELLINGS)
         spellings.add(`${word.slice(0, index + 1)}e${word.slice(index + 1)}`);
   }
-  return [...spellings];
+  return [...spellings].map((spelling) => term.replace(word, spelling));
 }

@@ -1,5 +1,6 @@
 import { DATE, urlRangesOf } from './filters.js';
 import type { Clause, ParsedQuery, Term } from './query-parser.js';
+import { isSymbolTerm } from './symbol-words.js';
 import { MAX_PREFIX_LETTERS, PREFIX_MARK } from './words.js';
 
 /**
@@ -7,13 +8,15 @@ import { MAX_PREFIX_LETTERS, PREFIX_MARK } from './words.js';
  *
  * - `none`: the term has none, or its last word is a single letter. Whole words are searched.
  * - `indexed`: the term is one short prefix, which the table `prefixes` has as a term of its own.
+ *   Symbol words have none there.
  * - `expanded`: FTS5 merges the postings of all terms with this prefix (`word*`).
  */
 type PrefixSearch = 'none' | 'indexed' | 'expanded';
 
 export function prefixSearchOf({ isPrefix, variants, words }: Term): PrefixSearch {
   if (!isPrefix) return 'none';
-  const isIndexed = (word: string): boolean => hasLetters(word, 2, MAX_PREFIX_LETTERS);
+  const isIndexed = (word: string): boolean =>
+    hasLetters(word, 2, MAX_PREFIX_LETTERS) && !isSymbolTerm(word);
   if (words.length === 1 && variants.every(isIndexed)) return 'indexed';
   return hasLetters(words.at(-1) ?? '', 2) ? 'expanded' : 'none';
 }
@@ -162,8 +165,8 @@ function sourceOf(matches: Matches, collections: readonly string[]): Source {
 }
 
 /**
- * The queries to FTS5, one for each table; empty if none is needed. They contain letters, digits
- * and PREFIX_MARK in quotes, so no word can be read as an operator.
+ * The queries to FTS5, one for each table; empty if none is needed. They contain letters, digits,
+ * PREFIX_MARK and symbol words in quotes, so no word can be read as an operator.
  */
 interface Matches {
   readonly words: string;
@@ -196,6 +199,15 @@ function isInPrefixTable(term: Term): boolean {
 
 /** Returns the query for a term to the table `words`. */
 function termMatch(term: Term, scope: Scope): string {
+  const match = wordsMatch(term, scope);
+  if (term.symbols.length === 0) return match;
+  const symbols = term.symbols.map((symbol) => `${quoted(symbol)}${term.isPrefix ? '*' : ''}`);
+  const all = symbols.join(' AND ');
+  return term.isInTitle ? `(${match} AND (title : (${all})))` : `(${match} AND ${all})`;
+}
+
+/** Returns the query for the words of a term to the table `words`. */
+function wordsMatch(term: Term, scope: Scope): string {
   const spellings = spellingsOf(term);
   const whole = spellings.map(quoted);
   const prefixes = spellings.flatMap((spelling) => prefixMatch(spelling, term, scope));

@@ -1,5 +1,6 @@
 import { BY_RANK, conditionOf, type Order, selectOf } from './query.js';
 import type { ParsedQuery, Term } from './query-parser.js';
+import { plainWord } from './symbol-words.js';
 
 /** More results are ranked by BM25 alone, because each of them would be looked up twice more. */
 export const MAX_BOOSTED = 1_000;
@@ -18,7 +19,8 @@ export function byRank(query: ParsedQuery): Order {
   const heads = conditionOf(query, 'heads');
   const boosts = [`words.rowid IN (${selectOf(heads)})`];
   const values = [...heads.values];
-  const words = query.terms.filter(isPlain).flatMap((term) => term.words);
+  // The terms of symbol words follow the text, so their plain words tell where they are.
+  const words = query.terms.filter(isPlain).flatMap((term) => term.words.map(plainWord));
   if (words.length > 1) {
     boosts.push('words.rowid IN (SELECT rowid FROM words WHERE words MATCH ?)');
     values.push(`NEAR(${words.map((word) => `"${word}"`).join(' ')}, ${MAX_BETWEEN})`);

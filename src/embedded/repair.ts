@@ -1,7 +1,8 @@
 import { editDistance } from '../lib/text.js';
 import { type Database, int, text } from './database.js';
-import { type ParsedQuery, type Term, termsOf } from './query-parser.js';
+import { type ParsedQuery, plainTerm, type Term, termsOf } from './query-parser.js';
 import { isSentence, tellsApart } from './stop-words.js';
+import { isSymbolTerm, withoutSigns } from './symbol-words.js';
 import { isInVocabulary, rangeOf, TERMS } from './vocabulary.js';
 import { placedWords } from './words.js';
 
@@ -69,6 +70,29 @@ export function repaired(
   };
 }
 
+/** Returns a query with plain words in place of the symbol words that it asks for. */
+export function withoutSymbols(query: string, { groups, terms }: ParsedQuery): string {
+  let plain = query;
+  // The last term is replaced first, as above.
+  const all = [...terms, ...groups.flatMap(termsOf)].sort((a, b) => b.start - a.start);
+  for (const term of all) {
+    if (symbolsOf(term).length === 0) continue;
+    const source = plainSource(query.slice(term.start, term.end));
+    plain = `${plain.slice(0, term.start)}${source}${plain.slice(term.end)}`;
+  }
+  return plain;
+}
+
+/** Returns the terms of the index for the symbol words of a term. */
+function symbolsOf({ symbols, words }: Term): readonly string[] {
+  return [...words.filter(isSymbolTerm), ...symbols];
+}
+
+/** Returns the source of a term without the signs of its symbol words. */
+function plainSource(source: string): string {
+  return withoutSigns(source, placedWords(source));
+}
+
 /**
  * Whether others than the documents with a term may be an answer. A number or a date tells
  * documents apart.
@@ -87,6 +111,11 @@ function correctedTerm(
   database: Database,
   correct: Correction,
 ): string | undefined {
+  const isMissing = (symbol: string): boolean => !isInVocabulary(symbol, term.isPrefix, database);
+  if (symbolsOf(term).some(isMissing)) {
+    const plain = plainSource(source);
+    return correctedTerm(plain, plainTerm(term), database, correct);
+  }
   if (term.joined !== undefined && isInVocabulary(term.joined, term.isPrefix, database))
     return source;
   const isLast = (i: number) => i === term.words.length - 1;

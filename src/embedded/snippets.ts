@@ -1,7 +1,8 @@
 import { escapeMarkup } from '../web/markup.js';
 import type { Document, DocumentStore } from './documents.js';
 import type { Highlights } from './query-parser.js';
-import { placedWords } from './words.js';
+import { isSymbolTerm, plainWord, symbolWordsAt, writtenWord } from './symbol-words.js';
+import { type PlacedWord, placedWords, UNSPACED_WORD } from './words.js';
 
 /** The parts of a text that are searched for a snippet. */
 const SEARCHED_PARTS = 4;
@@ -86,13 +87,23 @@ function firstSnippet(
   highlights: Highlights,
   isMarkdown: boolean,
 ): Snippet | undefined {
-  for (const { word, start } of placedWords(text)) {
-    if (!highlights.has(word)) continue;
-    const found = snippetAround(text, start, isMarkdown);
-    if (!isMarkdown || [...placedWords(found)].some((each) => highlights.has(each.word)))
-      return { text: found, words: 1 };
+  for (const word of placedWords(text)) {
+    if (highlightAt(text, word, highlights) === undefined) continue;
+    const found = snippetAround(text, word.start, isMarkdown);
+    const isShown = (each: PlacedWord) => highlightAt(found, each, highlights) !== undefined;
+    if (!isMarkdown || [...placedWords(found)].some(isShown)) return { text: found, words: 1 };
   }
   return undefined;
+}
+
+/** Returns the highlighted word or symbol word at the place of a word; undefined if none is. */
+export function highlightAt(
+  text: string,
+  word: PlacedWord,
+  highlights: Highlights,
+): PlacedWord | undefined {
+  if (highlights.isEmpty) return undefined;
+  return [...symbolWordsAt(text, word), word].find((each) => highlights.has(each.word));
 }
 
 function snippetAround(text: string, start: number, isMarkdown: boolean): string {
@@ -144,7 +155,7 @@ function placesOf(text: string, { words }: Highlights): readonly Place[] {
     const sought = spellings.filter(({ length }) => length <= MAX_SOUGHT_LETTERS);
     if (sought.length === 0) continue;
     // Inside a word, no other place is tried.
-    const pattern = new RegExp(`(?<![a-z0-9])(?:${sought.map(accented).join('|')})`, 'gi');
+    const pattern = new RegExp(`(?<![a-z0-9])(?:${sought.map(patternOf).join('|')})`, 'gi');
     let count = 0;
     for (const { 0: found, index: at } of text.matchAll(pattern)) {
       const isUnspaced = UNSPACED_WORD.test(found);
@@ -160,9 +171,6 @@ function placesOf(text: string, { words }: Highlights): readonly Place[] {
 }
 
 const LETTER = /[\p{L}\p{N}\p{M}]/u;
-const UNSPACED_WORD =
-  /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}]/u;
-
 /** Letters with accents, which are folded to the letters before them. */
 const ACCENTED: Readonly<Record<string, string>> = {
   a: 'àáâãäå',
@@ -174,6 +182,16 @@ const ACCENTED: Readonly<Record<string, string>> = {
   u: 'ùúûü',
   y: 'ýÿ',
 };
+
+/** Returns a pattern for a folded word or symbol word. */
+function patternOf(word: string): string {
+  if (!isSymbolTerm(word)) return accented(word);
+  const plain = plainWord(word);
+  const [leading = '', trailing = ''] = writtenWord(word)
+    .split(plain)
+    .map((signs) => signs.replace(/[+.]/g, '\\$&'));
+  return `${leading}${accented(plain)}${trailing}`;
+}
 
 /** Returns a pattern for a folded word with and without accents. */
 function accented(word: string): string {
@@ -236,8 +254,10 @@ function withoutMarks(text: string): string {
 export function highlighted(text: string, highlights: Highlights): string {
   let markup = '';
   let at = 0;
-  for (const { word, start, end } of placedWords(text)) {
-    if (!highlights.has(word)) continue;
+  for (const word of placedWords(text)) {
+    const found = highlightAt(text, word, highlights);
+    if (found === undefined) continue;
+    const { end, start } = found;
     markup += escapeMarkup(text.slice(at, start));
     markup += `<mark>${escapeMarkup(text.slice(start, end))}</mark>`;
     at = end;

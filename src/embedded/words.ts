@@ -16,7 +16,8 @@ import { isAscii } from 'node:buffer';
 /** Soft hyphens and joiners, which are invisible. */
 const WITHIN_WORDS = '\\u00ad\\u200c\\u200d\\u2060\\ufeff';
 const BARE_MARKS = new RegExp(`[\\u0300-\\u036f${WITHIN_WORDS}]+`, 'g');
-const UNSPACED =
+/** Matches a character that is a word of its own. */
+export const UNSPACED =
   /(?=[\p{L}\p{N}])[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]\p{M}*/gu;
 const OTHER_SEPARATORS = /[^\p{L}\p{N}\p{M}\0-\x7f]+/gu;
 const PLAIN = /^[\0-\x7f]*$/;
@@ -158,6 +159,9 @@ export interface PlacedWord {
   readonly start: number;
   readonly end: number;
 }
+
+/** Matches a text that begins with a character that is a word of its own. */
+export const UNSPACED_WORD = new RegExp(`^${UNSPACED.source}`, 'u');
 
 /** Matches a character that is a word of its own, or a run of others. */
 const WORD = new RegExp(

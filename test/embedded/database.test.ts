@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { FORMAT, int } from '../../src/embedded/database.js';
+import { FORMAT, int, MIGRATED_FORMAT } from '../../src/embedded/database.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { answered, openDatabase, openPeer, push } from './support.js';
 
@@ -35,18 +35,23 @@ describe('the database', () => {
     database.close();
   });
 
-  it.each([1, FORMAT - 1])('of the older format %i is refused, and not changed', async (format) => {
-    const dir = await directoryOfFormat(format);
-    const path = join(dir, 'peer.sqlite');
-    const before = readFileSync(path);
-    expect(errorOf(dir)).toMatchObject({
-      code: 'EMBEDDED_DIR_OLDER',
-      message: expect.stringContaining(`format ${format}`),
-      hint: expect.stringMatching(/mv .*peer\.sqlite .*peer\.sqlite\.old.*verify --all --repair/),
-      details: { path, found: format, known: FORMAT },
-    });
-    expect(readFileSync(path)).toEqual(before);
-  });
+  it.each([1, MIGRATED_FORMAT - 1])(
+    'of the older format %i is refused, and not changed',
+    async (format) => {
+      const dir = await directoryOfFormat(format);
+      const path = join(dir, 'peer.sqlite');
+      const before = readFileSync(path);
+      expect(errorOf(dir)).toMatchObject({
+        code: 'EMBEDDED_DIR_OLDER',
+        message: expect.stringMatching(
+          new RegExp(`has format ${format}, .* reads formats ${MIGRATED_FORMAT} to ${FORMAT}`),
+        ),
+        hint: expect.stringMatching(/mv .*peer\.sqlite .*peer\.sqlite\.old.*verify --all --repair/),
+        details: { path, found: format, known: FORMAT },
+      });
+      expect(readFileSync(path)).toEqual(before);
+    },
+  );
 
   it('of a newer format is refused', async () => {
     const dir = await directoryOfFormat(FORMAT + 1);

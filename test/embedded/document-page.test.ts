@@ -47,6 +47,17 @@ function page(url: string, query: string, more = ''): string {
 }
 
 describe('the page of a document', () => {
+  it('walks through the places of a word with its signs only', async () => {
+    const peer = await peerWith({ 'http://h/1': `Vitamin C.\n${FILLER}In C++ and c++17.` });
+    const { body, current, marks, status } = await opened(peer, page('http://h/1', 'C++'));
+    expect([status, current, marks]).toEqual([
+      'Match 1 of 2',
+      expect.stringMatching(/^C\+\+ and c/),
+      2,
+    ]);
+    expect(body).toContain('>C++</mark> and <mark>c++</mark>17');
+  });
+
   it('opens at the first match, says how many there are, and links lead from one to the next', async () => {
     const text = `Tea one.\n${FILLER.repeat(2_000)}Tea two.\n${FILLER.repeat(2_000)}Tea three.`;
     const peer = await peerWith({ 'http://h/1': text });

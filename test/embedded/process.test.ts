@@ -1,4 +1,4 @@
-import { spawn, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
   chmodSync,
@@ -30,16 +30,15 @@ import { until } from '../support/wait.js';
 import {
   AskedTable,
   basic,
-  builtPeer,
   builtStart,
   driver,
   FORM,
   openDatabase,
-  type Peer,
   peerdoc,
   push,
   search,
   send,
+  spawnPeer,
 } from './support.js';
 
 async function start(
@@ -49,32 +48,6 @@ async function start(
   const peer = await (await builtStart())({ dir, port, log, driver: driver.name, ...options });
   afterwards('test', () => peer.close());
   return peer;
-}
-
-const RUNNER = `
-  const { startEmbeddedPeer } = await import(process.argv[1]);
-  const silent = () => {};
-  const log = { debug: silent, info: silent, warn: silent, error: (f, m) => console.error(m) };
-  const peer = await startEmbeddedPeer({ dir: process.argv[2], port: 0, log, driver: process.argv[3] });
-  console.log(JSON.stringify({ url: peer.url, credentials: peer.credentials }));
-`;
-
-/** A peer in a process of its own. */
-async function spawnPeer(dir: string, { name } = driver) {
-  const args = ['--input-type=module', '-e', RUNNER, builtPeer, dir, name];
-  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
-  afterwards('test', () => void child.kill('SIGKILL'));
-  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
-  const line = await new Promise<string>((resolve, reject) => {
-    child.stdout.once('data', (chunk: Buffer) => resolve(chunk.toString()));
-    void ended.then(() => reject(new Error('the peer ended before it was ready')));
-  });
-  const ready = JSON.parse(line) as Peer;
-  const kill = (): Promise<void> => {
-    child.kill('SIGKILL');
-    return ended;
-  };
-  return { ...ready, kill };
 }
 
 /** Why it does not start in a directory. */

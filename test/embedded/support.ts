@@ -1,7 +1,10 @@
+import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { type IncomingHttpHeaders, request } from 'node:http';
 import { connect, type Socket } from 'node:net';
-import { Database } from '../../src/embedded/database.js';
+import { type NormalUrl, pathText } from '../../src/embedded/content.js';
+import { Database, int, MIGRATED_FORMAT, text } from '../../src/embedded/database.js';
+import { DocumentStore } from '../../src/embedded/documents.js';
 import {
   type Driver,
   type DriverName,
@@ -14,6 +17,7 @@ import {
   type PeerInstance,
   type PeerOptions,
 } from '../../src/embedded/peer-instance.js';
+import { indexable, PREFIX_MARK, prefixes } from '../../src/embedded/words.js';
 import { systemClock } from '../../src/lib/clock.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { afterwards, type Life } from '../support/afterwards.js';
@@ -28,6 +32,30 @@ export const driver: Driver =
 /** The database of a peer that is not running. */
 export function openDatabase(dir: string): Database {
   return new Database(dir, driver);
+}
+
+/** Makes a database one of the format before, whose index has no symbol words. */
+export function toMigratedFormat(dir: string): void {
+  const database = openDatabase(dir);
+  const documents = new DocumentStore(database);
+  database.transaction(() => {
+    for (const row of database.rows('SELECT id, title, url FROM documents')) {
+      const id = int(row, 'id');
+      let body = '';
+      for (let part = 0, next = documents.textPart(id, 0); next !== undefined; ) {
+        body += next;
+        part += 1;
+        next = documents.textPart(id, part);
+      }
+      const heads = [text(row, 'title'), pathText(text(row, 'url') as NormalUrl)]
+        .map((head) => indexable(head))
+        .map((head) => Buffer.concat([head, prefixes(head, PREFIX_MARK)]).toString());
+      const sql = 'REPLACE INTO words (rowid, title, name, body) VALUES (?, ?, ?, ?)';
+      database.run(sql, id, ...heads, indexable(body).toString());
+    }
+    database.run(`PRAGMA user_version = ${MIGRATED_FORMAT}`);
+  });
+  database.close();
 }
 
 /** A peer in this thread, closed at the end of a life. */
@@ -50,6 +78,32 @@ export async function peerWith(documents: Readonly<Record<string, string>>): Pro
 
 /** The built module, for what needs a thread or a process of its own. */
 export const builtPeer = new URL('../../.build/embedded/embedded-peer.js', import.meta.url).href;
+
+const RUNNER = `
+  const { startEmbeddedPeer } = await import(process.argv[1]);
+  const silent = () => {};
+  const log = { debug: silent, info: silent, warn: silent, error: (f, m) => console.error(m) };
+  const peer = await startEmbeddedPeer({ dir: process.argv[2], port: 0, log, driver: process.argv[3] });
+  console.log(JSON.stringify({ url: peer.url, credentials: peer.credentials }));
+`;
+
+/** A peer in a process of its own. */
+export async function spawnPeer(dir: string, { name } = driver) {
+  const args = ['--input-type=module', '-e', RUNNER, builtPeer, dir, name];
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+  afterwards('test', () => void child.kill('SIGKILL'));
+  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+  const line = await new Promise<string>((resolve, reject) => {
+    child.stdout.once('data', (chunk: Buffer) => resolve(chunk.toString()));
+    void ended.then(() => reject(new Error('the peer ended before it was ready')));
+  });
+  const ready = JSON.parse(line) as Peer;
+  const kill = (): Promise<void> => {
+    child.kill('SIGKILL');
+    return ended;
+  };
+  return { ...ready, kill };
+}
 
 export async function builtStart(): Promise<typeof startEmbeddedPeer> {
   if (!existsSync(new URL(builtPeer))) throw new Error('the build is missing: npm run build');
