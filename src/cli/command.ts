@@ -103,7 +103,10 @@ export function moduleOf(
     builder: (yargs) => {
       for (const [argument, words] of Object.entries(positionals))
         yargs.positional(argument, words);
-      yargs.options(options).group(Object.keys(options), 'Options:');
+      // The commands below have options of their own.
+      for (const [option, words] of Object.entries(options))
+        yargs.option(option, { ...words, global: false });
+      yargs.group(Object.keys(options), 'Options:');
       yargs.example(examples.map(([line, what]) => [line, what]));
       yargs.fail((message, error) => {
         if (error !== undefined && error.name !== 'YError') throw error;

@@ -18,6 +18,7 @@ import { nearest } from '../lib/text.js';
 import type { PeerClient } from '../peer/client.js';
 import { PeerError } from '../peer/errors.js';
 import { runningStatus } from './ask.js';
+import { peerBackup, peerCheck, peerRestore } from './peer-backup.js';
 
 /**
  * The embedded peer alone, for several daemons, for a look at it, or for tests. Needs no
@@ -29,7 +30,27 @@ export const peerCommand = define({
     port: option.preset('8386', 'Port on loopback; 0 for any free one'),
     'require-auth': option.flag('Let only the administrator see anything, the search page too'),
   },
-  examples: [['$0 peer --data ./peer --port 8386', 'Then set peer.url to http://127.0.0.1:8386']],
+  examples: [
+    ['$0 peer --data ./peer --port 8386', 'Then set peer.url to http://127.0.0.1:8386'],
+    ['$0 peer backup /media/disk/peer.backup', 'Save a peer, which may run'],
+  ],
+  commands: [
+    {
+      usage: 'backup <file>',
+      describe: 'Save documents, tables and shared objects of the embedded peer, which may run',
+      ...peerBackup,
+    },
+    {
+      usage: 'restore <file>',
+      describe: 'Replace a stopped embedded peer by a backup',
+      ...peerRestore,
+    },
+    {
+      usage: 'check [file]',
+      describe: 'Check that index and documents of a stopped embedded peer, or a backup, agree',
+      ...peerCheck,
+    },
+  ],
   run: async (options) => {
     const port = /^\d+$/.test(options.port) ? Number(options.port) : Number.NaN;
     if (!(port <= 65_535))

@@ -196,9 +196,14 @@ export class Database {
 
   /** Passes rows to `take` one by one, until it returns false. The rest is not read. */
   scan(sql: string, values: readonly Value[], take: (row: Row) => boolean): void {
+    for (const row of this.iterate(sql, ...values)) if (!take(row)) break;
+  }
+
+  /** Yields rows one by one, of a statement that no other call uses. */
+  *iterate(sql: string, ...values: Value[]): Generator<Row, void> {
     const statement = this.#connection.prepare(sql);
     try {
-      for (const row of statement.iterate(values)) if (!take(row)) break;
+      yield* statement.iterate(values);
     } finally {
       statement.finalize();
     }
@@ -228,6 +233,25 @@ export class Database {
     } catch {
       // After some errors, such as that of a full disk, SQLite has already done it.
     }
+  }
+
+  /**
+   * Moves all changes into the file, which then stays as it is until `resumeCheckpoints`.
+   *
+   * @returns the size of the file, in bytes
+   */
+  suspendCheckpoints(): number {
+    const { busy } = this.row('PRAGMA wal_checkpoint(TRUNCATE)') ?? {};
+    if (busy !== 0) throw new Error('the write-ahead log is in use');
+    this.#connection.exec('PRAGMA wal_autocheckpoint = 0');
+    const pages = int(this.row('PRAGMA page_count'), 'page_count');
+    return pages * int(this.row('PRAGMA page_size'), 'page_size');
+  }
+
+  /** Moves all changes into the file, now and from time to time. */
+  resumeCheckpoints(): void {
+    this.#connection.exec('PRAGMA wal_autocheckpoint = 1000');
+    this.rows('PRAGMA wal_checkpoint(TRUNCATE)');
   }
 
   get isOpen(): boolean {

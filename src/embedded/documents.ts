@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
-import { type NormalUrl, pathText, readContent, urlHash } from './content.js';
+import { type NormalUrl, readContent, urlHash } from './content.js';
 import { bytes, type Database, int, MIGRATION, text } from './database.js';
 import type { Row } from './driver.js';
-import { symbolTerms } from './symbol-words.js';
-import { countWords, indexable, PREFIX_MARK, prefixes } from './words.js';
+import { columnsWithSymbols, type IndexedColumns, indexedText } from './indexed-text.js';
+import { countWords, indexable } from './words.js';
 
 /** An indexed document. Times are in ms since the epoch. */
 export interface Document {
@@ -72,8 +72,6 @@ const DOCUMENT_TABLES = [
 const MERGED_PAGES_PER_MS = 10;
 const MIN_MERGED_PAGES = 32;
 const MAX_MERGED_PAGES = 480;
-
-const BLANK = Buffer.from(' ');
 
 /** The size of a part of a text, in bytes. The start of a long text is read without the rest. */
 export const TEXT_PART_BYTES = 65_536;
@@ -158,10 +156,8 @@ export class DocumentStore {
   addSymbolWords(id: number): void {
     const document = this.find('id', id);
     if (document === undefined) return;
-    const heads = [document.title, pathText(document.url)].map((text) => indexable(text));
-    const body = indexable(this.#wholeText(id));
-    const hasSymbols = [...heads, body].some((column) => symbolTerms(column).length > 0);
-    if (hasSymbols) this.#indexColumns('REPLACE', id, heads, body);
+    const columns = columnsWithSymbols(document, indexable(this.#wholeText(id)));
+    if (columns !== undefined) this.#indexColumns('REPLACE', id, columns);
   }
 
   /** Removes documents, all or none. @returns whether each existed */
@@ -272,33 +268,26 @@ export class DocumentStore {
 
   #indexWords(id: number, title: string, url: NormalUrl, body: Buffer, isKnown: boolean): void {
     const insert = isKnown ? 'REPLACE' : 'INSERT';
-    const heads = [title, pathText(url)].map((text) => indexable(text));
-    this.#indexColumns(insert, id, heads, body);
-    const letters = prefixes(Buffer.concat([...heads.flatMap((head) => [head, BLANK]), body]));
+    const indexed = indexedText({ title, url }, body);
+    this.#indexColumns(insert, id, indexed);
     this.#database.run(
       `${insert} INTO prefixes (rowid, letters) VALUES (?, CAST(? AS TEXT))`,
       id,
-      letters,
+      indexed.letters,
     );
   }
 
-  /**
-   * Indexes the columns of a document. Their symbol words follow the other words. In the columns
-   * title and name, so do the prefixes of the words: a prefix is ranked by these columns.
-   */
   #indexColumns(
     insert: 'INSERT' | 'REPLACE',
     id: number,
-    heads: readonly Buffer[],
-    body: Buffer,
+    { body, name, title }: IndexedColumns,
   ): void {
-    const columns = heads.map((head) => [head, prefixes(head, PREFIX_MARK), symbolTerms(head)]);
-    const symbols = symbolTerms(body);
     this.#database.run(
       `${insert} INTO words (rowid, title, name, body) VALUES (?, CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT))`,
       id,
-      ...columns.map((parts) => Buffer.concat(parts)),
-      symbols.length === 0 ? body : Buffer.concat([body, symbols]),
+      title,
+      name,
+      body,
     );
   }
 

@@ -39,6 +39,8 @@ export interface Driver {
   readonly name: DriverName;
   /** Opens a file, which is created if it is missing. */
   open(path: string): Connection;
+  /** Opens an existing file without a write-ahead log, for reading only. */
+  openToRead(path: string): Connection;
 }
 
 /** Returns the fastest driver that works in this process. */
@@ -57,6 +59,7 @@ export async function driverNamed(name: DriverName): Promise<Driver> {
 interface NodeSqlite {
   readonly DatabaseSync: new (
     path: string,
+    options?: { readonly readOnly?: boolean },
   ) => {
     exec(sql: string): void;
     prepare(sql: string): NodeStatement;
@@ -78,7 +81,8 @@ export function nodeDriver(): Driver | undefined {
   if (sqlite === undefined) return undefined;
   const driver: Driver = {
     name: 'node:sqlite',
-    open: (path) => withPlainErrors(() => openNode(sqlite, path)),
+    open: (path) => withPlainErrors(() => openNode(sqlite, path, false)),
+    openToRead: (path) => withPlainErrors(() => openNode(sqlite, path, true)),
   };
   return hasFullTextIndex(driver) ? driver : undefined;
 }
@@ -106,8 +110,8 @@ function hasFullTextIndex(driver: Driver): boolean {
   }
 }
 
-function openNode({ DatabaseSync }: NodeSqlite, path: string): Connection {
-  const connection = new DatabaseSync(path);
+function openNode({ DatabaseSync }: NodeSqlite, path: string, readOnly: boolean): Connection {
+  const connection = new DatabaseSync(path, { readOnly });
   return {
     exec: (sql) => withPlainErrors(() => connection.exec(sql)),
     prepare: (sql) => preparedByNode(withPlainErrors(() => connection.prepare(sql))),
@@ -161,7 +165,12 @@ function plainError(error: unknown): Error {
 /** Returns the driver `node-sqlite3-wasm`. */
 export async function wasmDriver(): Promise<Driver> {
   const { default: sqlite } = await import('node-sqlite3-wasm');
-  return { name: 'node-sqlite3-wasm', open: (path) => openWasm(new sqlite.Database(path)) };
+  const { Database } = sqlite;
+  return {
+    name: 'node-sqlite3-wasm',
+    open: (path) => openWasm(new Database(path)),
+    openToRead: (path) => openWasm(new Database(path, { readOnly: true, fileMustExist: true })),
+  };
 }
 
 function openWasm(connection: WasmDatabase): Connection {

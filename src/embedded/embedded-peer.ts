@@ -1,13 +1,11 @@
-import { mkdir, stat } from 'node:fs/promises';
-import { join, resolve as resolvePath } from 'node:path';
+import { resolve as resolvePath } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { systemClock } from '../lib/clock.js';
 import { type ErrorParts, EXIT, messageOf, PeersyncError } from '../lib/errors.js';
-import { isOpenToOthers } from '../lib/file.js';
-import { type Holder, type Lock, takeLock } from '../lib/lock.js';
 import type { Logger } from '../lib/logger.js';
 import { type Answer, answerQuestion, type DaemonFacts, type Question } from './daemon-link.js';
-import { directoryLocked, directoryUnwritable, EmbeddedError } from './errors.js';
+import { lockDirectory } from './directory-lock.js';
+import { EmbeddedError } from './errors.js';
 import type { PeerInstance, PeerOptions } from './peer-instance.js';
 
 export interface EmbeddedPeerOptions extends PeerOptions {
@@ -96,30 +94,6 @@ function failureOf(error: Error & Partial<ErrorParts>): PeersyncError {
 
 function stopped(why: string, cause?: unknown): EmbeddedError {
   return new EmbeddedError('EMBEDDED_STOPPED', { why }, { cause, details: {} });
-}
-
-async function lockDirectory(dir: string): Promise<Lock> {
-  try {
-    await mkdir(dir, { recursive: true, mode: 0o700 });
-    const { mode, uid } = await stat(dir);
-    if (isOpenToOthers(mode)) {
-      const values = { dir, mode: (mode & 0o7777).toString(8) };
-      throw new EmbeddedError('EMBEDDED_DIR_OPEN_TO_OTHERS', values, { details: { dir } });
-    }
-    const held = (holder: Holder) => directoryLocked(dir, holder);
-    const path = join(dir, 'peer.lock');
-    const lock = await takeLock(path, systemClock, held);
-    // Some file systems assign all files to one user. They assign the lock to the owner of the
-    // directory too.
-    if (uid === 0 || (await stat(path)).uid === uid) return lock;
-    await lock.release();
-    const user = process.geteuid?.() ?? 0;
-    const details = { dir, uid };
-    throw new EmbeddedError('EMBEDDED_DIR_OF_ANOTHER_USER', { ...details, user }, { details });
-  } catch (error) {
-    if (error instanceof EmbeddedError) throw error;
-    throw directoryUnwritable(dir, error);
-  }
 }
 
 interface Ready extends Pick<PeerInstance, 'url' | 'socketPath' | 'credentials'> {

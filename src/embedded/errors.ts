@@ -36,7 +36,7 @@ const ERRORS = {
   },
   EMBEDDED_DIR_DAMAGED: {
     message: "The embedded peer's database {path} cannot be read: {why}.",
-    hint: 'Restore it from a backup, or move it away: the peer makes an empty one, and `peersync verify --all --repair` pushes the files of your folders again.',
+    hint: 'Restore a backup (`peersync peer restore FILE`), or move it away: the peer makes an empty one, and `peersync verify --all --repair` pushes the files of your folders again.',
   },
   EMBEDDED_DIR_NEWER: {
     message:

@@ -3,6 +3,7 @@ import type { Clock } from '../lib/clock.js';
 import { messageOf, systemCode } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { administratorPassword, passwordFileOf, USERNAME } from './access.js';
+import { backupControl, Checkpoints } from './checkpoints.js';
 import { Citations } from './citations.js';
 import { type DaemonFacts, PeerDaemon } from './daemon-link.js';
 import { Database } from './database.js';
@@ -11,6 +12,7 @@ import { DocumentPages } from './document-page.js';
 import { DocumentStore } from './documents.js';
 import { type DriverName, driverNamed, fastestDriver } from './driver.js';
 import { directoryUnwritable, EmbeddedError } from './errors.js';
+import { finishRestore } from './finish-restore.js';
 import { FormReader } from './form.js';
 import { Indexer } from './indexer.js';
 import { Site } from './markup.js';
@@ -59,6 +61,9 @@ export async function openPeerInstance(
   log: Logger,
 ): Promise<PeerInstance> {
   const { dir, port, maxBody = 67_108_864 } = options;
+  await finishRestore(dir).catch((error: unknown) => {
+    throw directoryUnwritable(dir, error);
+  });
   const password = await administratorPassword(dir, log);
   const shares = await ShareStore.open(dir).catch((error: unknown) => {
     throw directoryUnwritable(dir, error);
@@ -74,6 +79,7 @@ export async function openPeerInstance(
   const indexer = new Indexer({ database, documents, clock, log });
   const citations = new Citations(database, documents, clock);
   const pages = new DocumentPages(documents, database, clock);
+  const checkpoints = new Checkpoints(database, clock, log);
   const tables = new TableStore(database, clock, maxBody);
   const daemon = new PeerDaemon(clock, log);
   const originals = new Originals(daemon, clock);
@@ -106,6 +112,7 @@ export async function openPeerInstance(
     '/api/share': (context) => share(context, shares),
     '/api/table_p': (context) => tablePages(context, 'api'),
     '/Tables_p': (context) => tablePages(context, 'editor'),
+    '/api/backup_p': (context) => backupControl(context, checkpoints),
   };
   for (const [path, handle] of Object.entries(endpoints))
     for (const form of ['html', 'json']) handlers[`${path}.${form}`] = handle;
@@ -116,6 +123,7 @@ export async function openPeerInstance(
     const close = async (): Promise<void> => {
       await server.close();
       indexer.stop();
+      checkpoints.close();
       database.close();
     };
     const linkTo = (statusUrl: string | undefined): void => {

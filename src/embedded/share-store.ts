@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { constants } from 'node:fs';
+import { constants, type Stats } from 'node:fs';
 import {
   type FileHandle,
   lstat,
@@ -78,6 +78,11 @@ export class ShareStore {
     return new ShareStore(root);
   }
 
+  /** Returns the objects of a peer that another process may run. Nothing is created or removed. */
+  static ofPeer(dir: string): ShareStore {
+    return new ShareStore(join(dir, 'shares'));
+  }
+
   /** Opens an object; undefined if there is no such file, or its path contains a link. */
   async get(segments: readonly string[]): Promise<OpenShare | undefined> {
     const path = join(this.#root, ...segments);
@@ -105,20 +110,26 @@ export class ShareStore {
 
   /** Adds the objects in a folder to `shares`. @returns false if the listing is full */
   async #collect(folder: readonly string[], shares: Share[]): Promise<boolean> {
+    for await (const { segments, found } of this.walk(folder)) {
+      if (shares.length === MAX_LISTED) return false;
+      shares.push(shareOf(segments, found));
+    }
+    return true;
+  }
+
+  /** Yields all objects in a folder, in no order. Each may be gone when it is opened. */
+  async *walk(
+    folder: readonly string[] = [],
+  ): AsyncGenerator<{ readonly segments: readonly string[]; readonly found: Stats }, void> {
     const entries = await opendir(join(this.#root, ...folder)).catch(undefinedIfAbsent);
     for await (const { name } of entries ?? []) {
       // A name that is not UTF-8 cannot be requested.
       if (faultOf(name) !== undefined || name.includes('\ufffd')) continue;
       const segments = [...folder, name];
       const found = await lstat(join(this.#root, ...segments)).catch(undefinedIfAbsent);
-      if (found?.isDirectory() && segments.length < MAX_SEGMENTS) {
-        if (!(await this.#collect(segments, shares))) return false;
-      } else if (found?.isFile()) {
-        if (shares.length === MAX_LISTED) return false;
-        shares.push(shareOf(segments, found));
-      }
+      if (found?.isDirectory() && segments.length < MAX_SEGMENTS) yield* this.walk(segments);
+      else if (found?.isFile()) yield { segments, found };
     }
-    return true;
   }
 
   /** Creates a file with a hidden name for an upload. */

@@ -77,6 +77,19 @@ export function countWords(prepared: Buffer): number {
   return count;
 }
 
+/**
+ * Passes the place of each word to `take`, in order, as FTS5 finds them.
+ *
+ * @param prepared the result of `indexable`
+ */
+export function forEachWord(prepared: Buffer, take: (start: number, end: number) => void): void {
+  for (let at = 0; at < prepared.length; at += 1) {
+    const start = at;
+    while (at < prepared.length && LETTERS[prepared[at] ?? 0] !== 0) at += 1;
+    if (at > start) take(start, at);
+  }
+}
+
 /** Precedes a prefix that is indexed among words. No word of a text or a query contains it. */
 export const PREFIX_MARK = '\ue000';
 /** The longest prefix that is indexed, in letters. A longer one is expanded in the index. */

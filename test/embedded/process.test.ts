@@ -18,7 +18,7 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
-import { text } from '../../src/embedded/database.js';
+import { checkPeer } from '../../src/embedded/check-peer.js';
 import { nodeDriver, wasmDriver } from '../../src/embedded/driver.js';
 import type { EmbeddedPeer, EmbeddedPeerOptions } from '../../src/embedded/embedded-peer.js';
 import type { PeersyncError } from '../../src/lib/errors.js';
@@ -33,7 +33,6 @@ import {
   builtStart,
   driver,
   FORM,
-  openDatabase,
   peerdoc,
   push,
   search,
@@ -325,9 +324,7 @@ describe('an embedded peer', () => {
     for (const pk of deleted) expect(found.has(pk)).toBe(false);
     for (const { cells } of rows) expect(cells.a).toBe(cells.b);
     await peer.close();
-    const database = openDatabase(dir);
-    expect(text(database.row('PRAGMA integrity_check') ?? {}, 'integrity_check')).toBe('ok');
-    database.close();
+    expect(await checkPeer(dir, driver)).toMatchObject({ differences: [], found: 0 });
   }, 120_000);
 
   it('reports a full disk, accepts nothing meanwhile, and continues when there is space', async (context) => {

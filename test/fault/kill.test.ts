@@ -1,6 +1,7 @@
 import { rmSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
+import { peersync } from '../support/cli.js';
 import { PeerProcess } from '../support/peer-process.js';
 import type { Listed } from '../support/site.js';
 import { until } from '../support/wait.js';
@@ -67,6 +68,8 @@ it(`a daemon that is killed with its embedded peer ${CRASHES_WITH_PEER} times lo
     await sleep(ms);
     expect((await daemon.kill('SIGKILL')).signal).toBe('SIGKILL');
 
+    const check = await peersync(['peer', 'check', '--data', dir]);
+    expect(check).toMatchObject({ code: 0, stdout: expect.stringContaining('documents agree') });
     const listed = (await site.list()).filter(isConfirmed);
     const peer = await PeerProcess.start(dir);
     for (const { url, sha256 } of listed)

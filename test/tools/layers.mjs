@@ -35,6 +35,7 @@ const allowed = {
 /** Files that may reach a room which their own room may not. */
 const exceptions = {
   'commands/peer.ts': 'embedded',
+  'commands/peer-backup.ts': 'embedded',
   'commands/worker.ts': 'fleet',
   'commands/check-fleet.ts': 'fleet',
   // Only types.
