@@ -264,7 +264,7 @@ function assertHope(
     const { checked, of } = repairProgress;
     throw unfinished(
       'TIMEOUT',
-      `The state was repaired, and ${numberText(checked)} of ${counted(of, 'document')} were compared with the peer after ${timeout}.`,
+      `The state was repaired, or the peer has another database, and ${numberText(checked)} of ${counted(of, 'document')} were compared with the peer after ${timeout}.`,
     );
   }
   if (waiting === 0)

@@ -91,7 +91,7 @@ export const peerRestore = define({
       kept === undefined
         ? 'Nothing of what was there before is left.'
         : `What was there before is in ${safe(kept)}. Delete it when you do not need it any more.`,
-      'Files that changed since the backup still count as confirmed. Start peersync, and type `peersync verify --all --repair`: it pushes again what the restored peer lacks.',
+      'At its next start, the daemon of this peer compares all documents with it, and pushes again what it lacks. A daemon that reaches it by its URL does so after `peersync verify --all --repair`.',
     ]);
   },
 });
@@ -136,7 +136,7 @@ export const peerCheck = define({
             ...differences.map((difference) => `  ${safe(difference)}`),
             ...(found > differences.length ? [`  … and ${found - differences.length} more`] : []),
             options.file === undefined
-              ? 'Restore a backup (`peersync peer restore FILE`), or move peer.sqlite away and type `peersync verify --all --repair`, which pushes the files of your folders again.'
+              ? 'Restore a backup (`peersync peer restore FILE`), or move peer.sqlite away and start peersync, which pushes the files of your folders again.'
               : 'Use another backup.',
           ],
     );

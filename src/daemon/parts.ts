@@ -5,14 +5,17 @@ import { documentUrl } from '../config/url.js';
 import { ExtractCache } from '../content/extracts.js';
 import { ProgramFinder } from '../content/helpers/finder.js';
 import { type EmbeddedPeer, startEmbeddedPeer } from '../embedded/embedded-peer.js';
+import type { Clock } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
 import { HealthCheck } from '../lib/health.js';
+import type { Logger } from '../lib/logger.js';
 import { WorkThread } from '../lib/work-thread.js';
 import { Mirrors } from '../mirror/mirrors.js';
 import { isDialect } from '../peer/dialects/dialects.js';
 import { Statistics } from '../report/statistics.js';
 import { knownDialect, knownEmbedded } from '../report/status.js';
 import type { Item } from '../state/entry.js';
+import { REPAIRED_META } from '../state/rows.js';
 import type { State } from '../state/state.js';
 import { Audit } from '../uplink/audit.js';
 import type { UplinkDeps } from '../uplink/deps.js';
@@ -229,9 +232,37 @@ async function openPeer(state: State, { current, clock, log, shutdown, onFailure
   const embedded = await startEmbeddedPeer({ dir, port, requireAuthEverywhere: requireAuth, log });
   shutdown.add('embedded peer', () => embedded.close());
   void embedded.exited.then((error) => error && onFailure(error));
-  const { connect, linkTo, url } = embedded;
+  const { connect, database, linkTo, url } = embedded;
+  await recordDatabase(database, state, clock, log);
   const client = await configuredPeer(current.config, { clock, log }, embedded);
   return { url, linkTo, connect, client };
+}
+
+/** The key of the state value with the identity of the embedded peer's database. */
+const DATABASE_META = 'embeddedDatabase';
+
+/**
+ * Records the database of the embedded peer. If it is another one than before, the peer was
+ * restored or lost its database: all documents are compared with it. A state of an earlier release
+ * does not know the one before; then a database with too few documents is another one.
+ */
+async function recordDatabase(
+  { documents, identity }: EmbeddedPeer['database'],
+  state: State,
+  clock: Clock,
+  log: Logger,
+): Promise<void> {
+  const before = state.meta(DATABASE_META);
+  if (before === identity) return;
+  if (before !== undefined || documents < state.counts().confirmed) {
+    state.setMeta(REPAIRED_META, clock.now());
+    log.warn(
+      { event: 'other-database' },
+      'the peer has another database than before: everything in it is compared with the state',
+    );
+  }
+  state.setMeta(DATABASE_META, identity);
+  await state.commit();
 }
 
 /** Makes the pages of the embedded peer show the files that the daemon knows. */

@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto';
 import { rmdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { messageOf, systemCode } from '../lib/errors.js';
@@ -17,6 +18,13 @@ export const MIGRATED_FORMAT = 5;
  * done. There is no such row if no migration is to be done.
  */
 export const MIGRATION = 'migration';
+/**
+ * The name in `counts` of a random number that tells databases apart. A restore gives the restored
+ * database another one.
+ */
+const IDENTITY = 'identity';
+/** The numbers from which it is taken. */
+const IDENTITIES = 2 ** 47;
 
 /**
  * The tables of the database.
@@ -26,7 +34,7 @@ export const MIGRATION = 'migration';
  * - `words` is the full-text index. `prefixes` indexes the first two to four letters of each word.
  *   Both take their row number from `documents.id`. `vocabulary` lists the terms of `words`.
  * - `counts` has the number of documents, in all (`documents`) and by collection (`in NAME`), and
- *   the progress of a migration (MIGRATION).
+ *   the progress of a migration (MIGRATION), and the identity of the database (IDENTITY).
  * - `tables`, `table_columns` and `table_rows` are the tables that programs keep in the peer.
  *   `dropped_tables` names those whose rows are still to be deleted. Ids of tables are never reused
  *   (AUTOINCREMENT). Names and cells are bytes, because SQLite ends a text at NUL.
@@ -183,6 +191,19 @@ export class Database {
       this.#connection.exec(`INSERT INTO counts VALUES ('${MIGRATION}', (${end}))`);
       this.#connection.exec(`PRAGMA user_version = ${FORMAT}`);
     });
+  }
+
+  /** The number that tells this database from others, and from itself before a restore. */
+  get identity(): number {
+    const row = this.row('SELECT value FROM counts WHERE name = ?', IDENTITY);
+    return row === undefined ? this.renew() : int(row, 'value');
+  }
+
+  /** Gives the database another identity. */
+  renew(): number {
+    const identity = randomInt(IDENTITIES);
+    this.run('INSERT OR REPLACE INTO counts VALUES (?, ?)', IDENTITY, identity);
+    return identity;
   }
 
   /** Returns all rows. The statements that were used last stay prepared. */

@@ -80,8 +80,8 @@ export async function startEmbeddedPeer({
     await exited;
     cut.cancel();
   };
-  const { url, socketPath, credentials } = first;
-  return { url, socketPath, credentials, exited, linkTo, connect, close };
+  const { url, socketPath, credentials, database } = first;
+  return { url, socketPath, credentials, database, exited, linkTo, connect, close };
 }
 
 /** Returns the error that ended the worker. It arrives here as plain data. */
@@ -96,7 +96,7 @@ function stopped(why: string, cause?: unknown): EmbeddedError {
   return new EmbeddedError('EMBEDDED_STOPPED', { why }, { cause, details: {} });
 }
 
-interface Ready extends Pick<PeerInstance, 'url' | 'socketPath' | 'credentials'> {
+interface Ready extends Pick<PeerInstance, 'url' | 'socketPath' | 'credentials' | 'database'> {
   readonly type: 'ready';
 }
 

@@ -36,7 +36,7 @@ const ERRORS = {
   },
   EMBEDDED_DIR_DAMAGED: {
     message: "The embedded peer's database {path} cannot be read: {why}.",
-    hint: 'Restore a backup (`peersync peer restore FILE`), or move it away: the peer makes an empty one, and `peersync verify --all --repair` pushes the files of your folders again.',
+    hint: 'Restore a backup (`peersync peer restore FILE`), or move it away: the peer makes an empty one, and the daemon pushes the files of your folders again.',
   },
   EMBEDDED_DIR_NEWER: {
     message:
@@ -46,7 +46,7 @@ const ERRORS = {
   EMBEDDED_DIR_OLDER: {
     message:
       "The embedded peer's database {path} has format {found}, which an earlier peersync wrote. This one reads formats {oldest} to {known}.",
-    hint: 'Move it away (`mv {path|shell} {old|shell}`) and start peersync again: `peersync verify --all --repair` then pushes the files of your folders again. Shared objects are kept. Tables, and documents that no folder has, are in the old file alone: save what you need of them with the earlier peersync before.',
+    hint: 'Move it away (`mv {path|shell} {old|shell}`) and start peersync again: it then pushes the files of your folders again. Shared objects are kept. Tables, and documents that no folder has, are in the old file alone: save what you need of them with the earlier peersync before.',
   },
   EMBEDDED_PASSWORD_UNUSABLE: {
     message: "The administrator's password in {path} cannot be used: {why}.",

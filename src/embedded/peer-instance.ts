@@ -42,6 +42,12 @@ export interface PeerInstance {
    */
   readonly socketPath: string | undefined;
   readonly credentials: { readonly username: string; readonly password: string };
+  /** Its database when it was opened. */
+  readonly database: {
+    /** The number that tells it from others, and from itself before a restore. */
+    readonly identity: number;
+    readonly documents: number;
+  };
   /** Makes the pages link to the daemon's status page; to none if undefined. */
   linkTo(statusUrl: string | undefined): void;
   /** Makes the pages show what the daemon knows. */
@@ -134,7 +140,8 @@ export async function openPeerInstance(
     };
     const { url, socketPath } = server;
     const credentials = { username: USERNAME, password };
-    return { url, socketPath, credentials, linkTo, connect, close };
+    const opened = { identity: database.identity, documents: documents.count('documents') };
+    return { url, socketPath, credentials, database: opened, linkTo, connect, close };
   } catch (error) {
     database.close();
     if (systemCode(error) === 'EADDRINUSE')

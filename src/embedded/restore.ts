@@ -6,6 +6,7 @@ import { checkCopy, firstDifferences } from './backup-check.js';
 import { BackupError } from './backup-errors.js';
 import { openBackup, readBackup, type ShareHead, type Sink } from './backup-file.js';
 import type { Checked } from './check.js';
+import { Database } from './database.js';
 import { lockDirectory } from './directory-lock.js';
 import { type Driver, fastestDriver } from './driver.js';
 import { directoryUnwritable, EmbeddedError } from './errors.js';
@@ -64,6 +65,9 @@ export async function restore(options: RestoreOptions): Promise<Restored> {
       const checked = await checkCopy(join(prepared, DATABASE), path, driver);
       if (checked.found > 0)
         throw new BackupError('BACKUP_DAMAGED', { file: path, why: firstDifferences(checked) });
+      const database = new Database(prepared, driver);
+      database.renew();
+      database.close();
       if (discard) await (await open(join(prepared, DISCARD), 'wx', 0o600)).close();
       await syncTree(prepared);
       signal.throwIfAborted();

@@ -25,5 +25,5 @@ parentPort?.on('message', (message: ToWorker) => {
   else if (message.type === 'connect') facts && peer.connect(facts);
   else facts?.answered(message);
 });
-const { url, socketPath, credentials } = peer;
-send({ type: 'ready', url, socketPath, credentials });
+const { url, socketPath, credentials, database } = peer;
+send({ type: 'ready', url, socketPath, credentials, database });

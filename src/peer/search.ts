@@ -65,6 +65,8 @@ export interface SearchAnswer {
   readonly corrected?: string | undefined;
   /** The terms that the peer left out, because no document has all. */
   readonly without?: readonly string[] | undefined;
+  /** The filters that the peer could not understand and took as words. */
+  readonly misread?: readonly string[] | undefined;
   /** The number of results that have only other forms of some words. */
   readonly otherForms?: number | undefined;
   readonly items: readonly Found[];
@@ -88,7 +90,9 @@ export function readSearch(answer: HttpAnswer): SearchAnswer {
     throw unusable(answer, 'does not say what it found');
   const items = records.filter(({ name }) => name === 'items').flatMap(foundOf);
   const corrected = fieldValue(head, 'corrected');
-  const without = fieldValues(head, 'without').filter((term) => term !== '');
+  const [without = [], misread = []] = ['without', 'misread'].map((name) =>
+    fieldValues(head, name).filter((term) => term !== ''),
+  );
   const notIndexed = records
     .filter(({ name }) => name === 'notIndexed')
     .slice(0, MAX_NOT_INDEXED)
@@ -98,6 +102,7 @@ export function readSearch(answer: HttpAnswer): SearchAnswer {
     totalIsExact: fieldValue(head, 'totalisexact') !== 'false',
     corrected,
     ...(without.length > 0 && { without }),
+    ...(misread.length > 0 && { misread }),
     otherForms: fieldNumber(head, 'otherforms'),
     items,
     ...(notIndexed.length > 0 && {

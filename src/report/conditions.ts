@@ -131,7 +131,7 @@ export function conditionsOf(status: StatusFacts): readonly Condition[] {
   if (status.repairAudit !== undefined) {
     const { checked, of, since } = status.repairAudit;
     add('warning', 'REPAIR_AUDIT', 'state', {
-      message: `The state lost changes, so that what it says of some documents may be old: ${numberText(checked)} of ${counted(of, 'document')} were compared with the peer since.`,
+      message: `The state lost changes, or the peer has another database than before, so that what the state says of some documents may be wrong: ${numberText(checked)} of ${counted(of, 'document')} were compared with the peer since.`,
       hint: status.running
         ? 'It goes on by itself; what differs is pushed, or removed, again.'
         : '`peersync once` or `peersync run` goes on with that; what differs is pushed, or removed, again.',

@@ -48,8 +48,8 @@ export class StateView<Records extends EntriesReader = EntriesReader> {
   }
 
   /**
-   * When opening the state last found that data had been lost from disk, in ms since the epoch.
-   * Records may then be older than the documents in the peer. Undefined if that never happened.
+   * When the state last lost data from disk, or the peer another database, in ms since the epoch.
+   * Records and the documents in the peer may differ then. Undefined if that never happened.
    */
   get repairedAt(): number | undefined {
     const at = this.data.meta.get(REPAIRED_META);

@@ -105,7 +105,7 @@ export class Audit {
     let audit: RepairAudit = known?.of === of ? known : { of, parts, done: 0, checked: 0 };
     log.info(
       { event: 'repair-audit' },
-      'the state was repaired: everything in the peer is compared with it',
+      'the state was repaired, or the peer has another database: everything in the peer is compared with the state',
     );
     while (audit.done < audit.parts) {
       const checked = await this.#auditPart(audit, signal);
@@ -120,7 +120,7 @@ export class Audit {
     }
     log.info(
       { event: 'repair-audit', checked: audit.checked },
-      `everything in the peer was compared with the repaired state: ${counted(audit.checked, 'document')}`,
+      `everything in the peer was compared with the state: ${counted(audit.checked, 'document')}`,
     );
   }
 

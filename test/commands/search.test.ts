@@ -40,6 +40,7 @@ it('what was found is told line by line, with links in a terminal that can, and 
 it.each([
   [{ ...found, totalIsExact: false }, '1 of more than 3 results.'],
   [{ ...found, corrected: 'gulls' }, '1 of 3 results for gulls, which is similar.'],
+  [{ ...found, misread: ['date:x', 'size:y'] }, '1 of 3 results, with date:x and size:y as words.'],
   [{ ...found, without: ['gulls', 'terns'] }, '1 of 3 results, without gulls and without terns.'],
   [{ ...found, otherForms: 2 }, '1 of 3 results, 2 of them with other forms of the words.'],
   [{ ...found, items: [], total: 0 }, 'Nothing found for green tea.'],

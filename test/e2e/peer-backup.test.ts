@@ -1,6 +1,9 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { systemClock } from '../../src/lib/clock.js';
+import { silentLogger } from '../../src/lib/logger.js';
+import { State } from '../../src/state/state.js';
 import { peersync, Running } from '../support/cli.js';
 import { writeConfig } from '../support/config.js';
 import { PeerProcess } from '../support/peer-process.js';
@@ -57,11 +60,48 @@ describe('peersync peer backup, restore and check', () => {
     await peer.running.kill('SIGTERM');
     const restored = await peersync(['peer', 'restore', file, '--data', data]);
     expect(restored).toMatchObject({ code: 0, stderr: '' });
-    expect(restored.stdout).toContain('`peersync verify --all --repair`');
+    expect(restored.stdout).toContain('compares all documents with it');
     expect(restored.stdout).toContain(join(data, 'before-restore'));
     const back = await PeerProcess.start(data);
     for (const url of accepted.slice(0, before)) expect(await back.peerdoc(url)).toBeDefined();
     await back.running.kill('SIGTERM');
+  });
+
+  it('make the daemon compare all documents with a peer that was restored or that lost its database', async () => {
+    const dir = temporaryDirectory();
+    const data = join(dir, 'peer');
+    const peer = { url: 'embedded', embedded: { dir: data, port: 0 } };
+    const config = writeConfig(dir, { peer });
+    const inThePeer = async () => {
+      const { stdout } = await peersync(['peer', 'check', '-c', config, '--json']);
+      return JSON.parse(stdout) as object;
+    };
+    const isOnce = async () => {
+      const { code, stdout } = await peersync(['once', '-c', config]);
+      expect([code, stdout]).toEqual([0, expect.stringContaining('2 confirmed')]);
+      expect(await inThePeer()).toMatchObject({ documents: 2 });
+    };
+    writeFileSync(join(dir, 'inbox/a.txt'), 'before the backup');
+    expect(await peersync(['once', '-c', config])).toMatchObject({ code: 0 });
+    const file = join(dir, 'peer.backup');
+    expect(await peersync(['peer', 'backup', file, '-c', config])).toMatchObject({ code: 0 });
+    writeFileSync(join(dir, 'inbox/b.txt'), 'after the backup');
+    await isOnce();
+
+    expect(await peersync(['peer', 'restore', file, '-c', config])).toMatchObject({ code: 0 });
+    expect(await inThePeer()).toMatchObject({ documents: 1 });
+    await isOnce();
+    renameSync(join(data, 'peer.sqlite'), join(dir, 'peer.sqlite.old'));
+    await isOnce();
+    // The state of an earlier release does not know the database.
+    const state = await State.open(join(dir, 'state'), {
+      clock: systemClock,
+      log: silentLogger,
+    });
+    state.setMeta('embeddedDatabase', undefined);
+    await state.close();
+    renameSync(join(data, 'peer.sqlite'), join(dir, 'peer.sqlite.older'));
+    await isOnce();
   });
 
   it('find the peer of the configuration, and say so if there is none', async () => {

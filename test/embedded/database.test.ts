@@ -46,7 +46,7 @@ describe('the database', () => {
         message: expect.stringMatching(
           new RegExp(`has format ${format}, .* reads formats ${MIGRATED_FORMAT} to ${FORMAT}`),
         ),
-        hint: expect.stringMatching(/mv .*peer\.sqlite .*peer\.sqlite\.old.*verify --all --repair/),
+        hint: expect.stringMatching(/mv .*peer\.sqlite .*peer\.sqlite\.old.*start peersync again/),
         details: { path, found: format, known: FORMAT },
       });
       expect(readFileSync(path)).toEqual(before);
