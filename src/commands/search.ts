@@ -24,6 +24,7 @@ export const searchCommand = define({
     totalIsExact: z.boolean(),
     corrected: z.string().optional(),
     without: z.array(z.string()).optional(),
+    keywords: z.array(z.string()).optional(),
     misread: z.array(z.string()).optional(),
     otherForms: z.number().optional(),
     items: z.array(
@@ -131,7 +132,8 @@ export function searchText(
   out: Terminal,
   env: Readonly<Record<string, string | undefined>>,
 ): string[] {
-  const { corrected, items, misread, otherForms, query, total, totalIsExact, without } = answer;
+  const { corrected, items, keywords, misread, otherForms, query, total, totalIsExact, without } =
+    answer;
   const isDrawn = canDraw(out, env);
   const width = isDrawn ? columnsOf(out) : undefined;
   const bold = (text: string) => (isDrawn && wantsColour(env) ? `\x1b[1m${text}\x1b[0m` : text);
@@ -141,6 +143,7 @@ export function searchText(
       : text;
   const many = `${totalIsExact ? '' : 'more than '}${counted(total, 'result')}`;
   const instead = corrected === undefined ? '' : ` for ${safe(corrected)}, which is similar`;
+  const by = keywords === undefined ? '' : ` with ${keywords.map(safe).join(', ')}`;
   const some = otherForms === total ? 'with' : `${otherForms} of them with`;
   const forms = otherForms === undefined ? '' : `, ${some} other forms of the words`;
   const missing =
@@ -148,7 +151,10 @@ export function searchText(
   const words = misread === undefined ? '' : `, with ${misread.map(safe).join(' and ')} as words`;
   const named = notIndexedLines(answer);
   if (items.length === 0)
-    return [`Nothing found for ${safe(query)}${words}.`, ...(named.length > 0 ? ['', ...named] : [])];
+    return [
+      `Nothing found for ${safe(query)}${words}.`,
+      ...(named.length > 0 ? ['', ...named] : []),
+    ];
   return [
     ...items.flatMap((item) => [
       link(bold(safe(item.title ?? item.url)), item.url),
@@ -157,7 +163,7 @@ export function searchText(
       `  ${factsOf(item)}`.trimEnd(),
       '',
     ]),
-    `${items.length} of ${many}${instead}${forms}${missing}${words}.`,
+    `${items.length} of ${many}${instead}${by}${forms}${missing}${words}.`,
     ...(named.length > 0 ? ['', ...named] : []),
   ].filter((line, i, lines) => line !== '' || lines[i - 1] !== '');
 }

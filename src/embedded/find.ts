@@ -28,6 +28,7 @@ import { byRank, MAX_BOOSTED } from './ranking.js';
 import { relaxed } from './relax.js';
 import { bySimilarity, repaired, withoutSymbols } from './repair.js';
 import { isQuestion, isSentence, tellsApart } from './stop-words.js';
+import { writtenWord } from './symbol-words.js';
 import { isInVocabulary, rangeOf, TERMS } from './vocabulary.js';
 
 /**
@@ -71,6 +72,8 @@ interface SearchResult {
   readonly corrected?: string;
   /** The terms that were left out, as they were written, because no document has all. */
   readonly without?: readonly string[];
+  /** The words by which a question was answered, folded. */
+  readonly keywords?: readonly string[];
   /** The number of results that have only other forms of some words. */
   readonly otherForms?: number;
   /** The last term, if it was taken as a prefix because nothing has it as it is. */
@@ -90,7 +93,9 @@ interface SearchDeps {
  *   first. The others follow, newest first.
  * - A query without words lists the newest documents.
  * - Few results are followed by those with other forms of the words, which are ranked below them.
- * - Nothing is left out of a query that finds something. If it finds nothing, symbol words are
+ * - A question is answered by its words that tell documents apart. Documents with all of its words
+ *   are ranked higher.
+ * - Nothing is left out of another query that finds something. If it finds nothing, symbol words are
  *   taken as plain words. Then words that no document has are replaced by the most similar ones,
  *   and those without a similar one are left out. If no document has all of the others, the most
  *   frequent words are left out. Of that, a word that documents have is not left out for one that
@@ -99,7 +104,7 @@ interface SearchDeps {
 export function findDocuments(request: SearchRequest, deps: SearchDeps): SearchResult {
   const { database } = deps;
   const asked = parsed(request.query, request.isTyping === true, deps);
-  const query = narrowed(withoutStopWords(asked), database);
+  const query = narrowed(asQuestion(asked), database);
   const result = asTyped(query, request.query, request, deps);
   if (result.total > 0 || query.terms.length + query.groups.length === 0) return result;
   const plain = asPlainWords(query, request, deps);
@@ -148,11 +153,17 @@ function repairedAnswer(
   return { result, left: answer.without.length };
 }
 
-/** Returns a question without the words that nearly every text has, and another query as it is. */
-function withoutStopWords(query: ParsedQuery): ParsedQuery {
+/** Returns a question by its words that tell documents apart, and another query as it is. */
+function asQuestion(query: ParsedQuery): ParsedQuery {
+  return isQuestion(query.terms) ? withoutCommonWords(query) : query;
+}
+
+/** Returns a query by its words that tell documents apart, if it has any. */
+function withoutCommonWords(query: ParsedQuery): ParsedQuery {
   const telling = query.terms.filter(tellsApart);
-  if (!isQuestion(query.terms) || telling.length === 0) return query;
-  return withTerms(query, telling);
+  if (telling.length === 0) return query;
+  const common = query.terms.filter((term) => !tellsApart(term));
+  return { ...withTerms(query, telling), common: [...query.common, ...common] };
 }
 
 /**
@@ -175,7 +186,7 @@ function asPlainWords(
 ): SearchResult | undefined {
   const text = withoutSymbols(request.query, query);
   if (text === request.query) return undefined;
-  const plain = withoutStopWords(parsed(text, request.isTyping === true, deps));
+  const plain = asQuestion(parsed(text, request.isTyping === true, deps));
   const result = asTyped(narrowed(plain, deps.database), text, request, deps);
   return result.total > 0 ? { ...result, corrected: text } : undefined;
 }
@@ -224,7 +235,8 @@ function followedByForms(
     limit: limit - exact.found.length,
     offset: Math.max(0, offset - total),
   };
-  const order = others.source === 'words' ? BY_RANK : newestFirst(others);
+  const byWords = others.source === 'words' ? BY_RANK : newestFirst(others);
+  const order = request.sort === 'date' ? byDate(others) : byWords;
   const ids = rest.limit === 0 ? [] : pick(others, order, rest, deps.database);
   const more = ids.flatMap((id) => deps.documents.find('id', id) ?? []);
   return {
@@ -249,8 +261,7 @@ function relaxedResult(
   request: SearchRequest,
   deps: SearchDeps,
 ): { readonly result: SearchResult; readonly without: readonly string[] } | undefined {
-  const telling = query.terms.filter(tellsApart);
-  const asked = isAsked && telling.length > 0 ? { ...query, terms: telling } : query;
+  const asked = isAsked ? withoutCommonWords(query) : query;
   const found = relaxed(inCollections(asked, request), deps.database);
   if (found === undefined) return undefined;
   const result = asTyped({ ...asked, terms: found.query.terms }, text, request, deps);
@@ -317,7 +328,14 @@ function run(parsed: ParsedQuery, request: SearchRequest, deps: SearchDeps): Sea
       .filter((document) => document !== undefined),
     highlights,
     condition: all,
+    ...(parsed.common.length > 0 && { keywords: keywordsOf(parsed) }),
   };
+}
+
+function keywordsOf({ groups, terms }: ParsedQuery): readonly string[] {
+  return [...terms, ...groups.flatMap(termsOf)].map(({ words }) =>
+    words.map(writtenWord).join(' '),
+  );
 }
 
 /** Returns the query with the collection of the request as one more filter. */

@@ -5,6 +5,8 @@ import { type ParsedQuery, type Term, withVariants } from './query-parser.js';
 import { isSymbolTerm, SYMBOL_TERMS } from './symbol-words.js';
 import { rangeOf, TERMS } from './vocabulary.js';
 
+/** A longer query is searched as it is. Each term is looked up in several places. */
+const MAX_TERMS_WITH_FORMS = 16;
 /** The most other forms of a word. The most frequent ones are taken. */
 const MAX_FORMS = 12;
 /** The most terms of the index that are looked at for one word. */
@@ -20,6 +22,7 @@ const MIN_GERMAN_STEM = 5;
  * `zahn reinigung`); undefined if there are none.
  */
 export function withOtherForms(query: ParsedQuery, database: Database): ParsedQuery | undefined {
+  if (query.terms.length > MAX_TERMS_WITH_FORMS) return undefined;
   const forms = new Map<Term, readonly string[]>();
   for (const [i, term] of query.terms.entries()) {
     if (!hasForms(term)) continue;
@@ -47,21 +50,24 @@ export function withCompounds(query: ParsedQuery, database: Database): ParsedQue
   if (parts.length === 0) return undefined;
   const words = parts.map((term) => term.words[0] ?? '');
   const any = words.map(() => 'instr(term, ?)').join(' OR ');
-  const sql = `SELECT term FROM vocabulary WHERE length(term) >= ? AND (${any}) AND term NOT GLOB '${SYMBOL_TERMS}' ORDER BY doc DESC LIMIT ?`;
+  const sql = `SELECT term, doc FROM vocabulary
+    WHERE length(term) >= ? AND (${any}) AND term NOT GLOB ? ORDER BY doc DESC LIMIT ?`;
   const shortest = Math.min(...words.map((word) => word.length)) + MIN_OTHER_LETTERS;
-  const rows = database.rows(sql, shortest, ...words, MAX_CONTAINING * parts.length);
+  const rows = database.rows(sql, shortest, ...words, SYMBOL_TERMS, MAX_CONTAINING);
   const terms = rows.map((row) => text(row, 'term'));
   const forms = new Map<Term, readonly string[]>();
   for (const part of parts) {
     const found = terms.filter((term) => isCompoundOf(term, part.words[0] ?? ''));
-    if (found.length > 0) forms.set(part, found.slice(0, MAX_CONTAINING));
+    if (found.length > 0) forms.set(part, found.slice(0, MAX_COMPOUND_FORMS));
   }
   return withForms(query, forms);
 }
 
 /** A shorter word is in too many others. */
 const MIN_PART_LETTERS = 5;
-const MAX_CONTAINING = 40;
+/** The most terms with any of the words that are looked at, and the most that are taken of a word. */
+const MAX_CONTAINING = 20_000;
+const MAX_COMPOUND_FORMS = 40;
 /** The other parts are not shorter: "invoice" is no compound of "voice". */
 const MIN_OTHER_LETTERS = 3;
 

@@ -5,8 +5,8 @@ import { fold, wordsOf } from './words.js';
 /** A query with more words is read up to this one. */
 const MAX_WORDS = 32;
 const MAX_QUERY_CHARS = 1_000;
-/** Further filters are ignored. */
-const MAX_FILTERS = 8;
+/** Further filters are words. */
+const MAX_FILTERS = 16;
 
 /** A word or a phrase of a query. */
 export interface Term {
@@ -54,6 +54,8 @@ export interface Highlights {
 export interface ParsedQuery {
   /** The terms that a document must have. */
   readonly terms: readonly Term[];
+  /** The words of a question that nearly every text has. A document need not have them. */
+  readonly common: readonly Term[];
   /** The terms that a document must not have. */
   readonly excluded: readonly Term[];
   /** The groups that a document must meet, and those that it must not meet. */
@@ -88,6 +90,7 @@ export function parseQuery(asked: string, isTyping = false): ParsedQuery {
   const groups = parts.filter((part) => part.kind !== 'term');
   return {
     terms,
+    common: [],
     excluded: unique(excluded.filter((part) => part.kind === 'term')),
     groups,
     excludedGroups: excluded.filter((part) => part.kind !== 'term'),
@@ -163,7 +166,7 @@ const MAX_DEPTH = 6;
  * Matches a parenthesis, an operator, `word`, `"a phrase"`, `-word`, `title:word` and the filters.
  */
 const TOKEN =
-  /(?<operator>(?:AND|OR|NOT)(?=[\s(]|$))|(?<open>-?\()|(?<close>\)+)|(?<minus>-(?!-)|)(?:(?<field>[a-z]+):(?=\S))?(?:"(?<phrase>[^"]*)"?|(?<word>[^\s"]+?(?=\)*(?:[\s"]|$))))/gi;
+  /(?<operator>(?:AND|OR|NOT)(?=[\s(]|$))|(?<open>-?\()|(?<close>\)+)|(?<minus>-(?!-)|)(?:(?<field>[a-zA-Z]+):(?=\S))?(?:"(?<phrase>[^"]*)"?|(?<word>[^\s"]+?(?=\)*(?:[\s"]|$))))/g;
 
 const OPERATORS = ['AND', 'OR', 'NOT'] as const;
 
@@ -193,6 +196,7 @@ function tokensOf(asked: string, isTyping: boolean): Tokens {
       tokens.push({ kind: 'operator', name: operator });
       continue;
     }
+    if (open !== undefined || close !== '') filters.end(tokens);
     if (open !== undefined && depth < MAX_DEPTH) {
       depth += 1;
       tokens.push({ kind: 'open', isExcluded: open !== '(' });
@@ -210,10 +214,10 @@ function tokensOf(asked: string, isTyping: boolean): Tokens {
     const isExcluded = minus !== '';
     if (isFilterName(name)) {
       const filter = parseFilter(name, value);
-      if (filter !== undefined) {
+      const isTaken =
+        filter !== undefined &&
         filters.add(name, value, { ...filter, ...place, isExcluded }, tokens);
-        continue;
-      }
+      if (isTaken) continue;
       misread.push(source);
     }
     filters.end(tokens);
@@ -264,19 +268,26 @@ function isFilterName(name: string): name is FilterName {
  */
 class FilterList {
   readonly #filters: (Filter & { readonly name: FilterName; readonly value: string })[] = [];
+  /** The filters that were taken, with those that are alternatives to others. */
+  readonly #taken = new Set<string>();
   /** Whether a filter was the last thing that was read, but for operators after it. */
   #isLast = false;
   /** Number of tokens before the operators that follow the last filter. */
   #tokensBefore = 0;
 
-  add(name: FilterName, value: string, filter: Filter, tokens: Token[]): void {
+  /** @returns false if there are too many filters already */
+  add(name: FilterName, value: string, filter: Filter, tokens: Token[]): boolean {
+    if (this.#taken.size === MAX_FILTERS) return false;
     const from = this.#isLast ? this.#tokensBefore : tokens.length - operatorsAtEnd(tokens);
     const operators = tokens.splice(from).map((token) => token.kind === 'operator' && token.name);
     const isNegated = operators.filter((operator) => operator === 'NOT').length % 2 === 1;
     const isExcluded = filter.isExcluded !== isNegated;
+    const key = JSON.stringify([isExcluded, name, value]);
+    const isKnown = this.#taken.has(key);
+    this.#taken.add(key);
     const before = this.#filters.at(-1);
     const isAlternative = this.#isLast && operators.includes('OR');
-    if (isAlternative && before !== undefined && !isExcluded && !before.isExcluded)
+    if (!isKnown && isAlternative && before !== undefined && !isExcluded && !before.isExcluded)
       this.#filters.splice(-1, 1, {
         ...before,
         name: 'type',
@@ -284,10 +295,10 @@ class FilterList {
         values: [...before.values, ...filter.values],
         end: filter.end,
       });
-    else if (this.#filters.length < MAX_FILTERS)
-      this.#filters.push({ ...filter, isExcluded, name, value });
+    else if (!isKnown) this.#filters.push({ ...filter, isExcluded, name, value });
     this.#isLast = true;
     this.#tokensBefore = tokens.length;
+    return true;
   }
 
   /** Called before anything else is read than a filter or an operator, and at the end. */
@@ -341,7 +352,10 @@ class Parser {
   constructor(private readonly tokens: readonly Token[]) {}
 
   query(): { readonly parts: readonly Clause[]; readonly excluded: readonly Clause[] } {
-    return separated(this.#sequence());
+    const operands = this.#sequence();
+    // A parenthesis that closes nothing ends no query.
+    for (; this.#at < this.tokens.length; operands.push(...this.#sequence())) this.#at += 1;
+    return separated(operands);
   }
 
   /** Parses operands with spaces between them, up to a parenthesis that closes. */

@@ -12,8 +12,8 @@ const BOOST = 1.5;
 const MAX_BETWEEN = 10;
 
 /**
- * Orders documents by BM25. Those that have the whole query in title or name, and those that have
- * its words near each other, are ranked higher.
+ * Orders documents by BM25. Those that have the whole query in title or name, those that have its
+ * words near each other, and those that have all words of a question are ranked higher.
  */
 export function byRank(query: ParsedQuery): Order {
   const heads = conditionOf(query, 'heads');
@@ -24,6 +24,11 @@ export function byRank(query: ParsedQuery): Order {
   if (words.length > 1) {
     boosts.push('words.rowid IN (SELECT rowid FROM words WHERE words MATCH ?)');
     values.push(`NEAR(${words.map((word) => `"${word}"`).join(' ')}, ${MAX_BETWEEN})`);
+  }
+  if (query.common.length > 0) {
+    const whole = conditionOf({ ...query, terms: [...query.terms, ...query.common] }, 'all');
+    boosts.push(`words.rowid IN (${selectOf(whole)})`);
+    values.push(...whole.values);
   }
   const factors = boosts.map((boost) => `CASE WHEN ${boost} THEN ${BOOST} ELSE 1 END`);
   return { sql: [BY_RANK.sql, ...factors].join(' * '), values };

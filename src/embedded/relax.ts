@@ -12,6 +12,8 @@ export interface Relaxed {
   readonly removed: readonly Term[];
 }
 
+/** Only so many terms may be left out. The documents of each are looked up. */
+const MAX_OPTIONAL = 16;
 /** The most documents of a term that are looked at. */
 const MAX_DOCUMENTS = 10_000;
 
@@ -27,15 +29,18 @@ const MAX_DOCUMENTS = 10_000;
 export function relaxed(query: ParsedQuery, database: Database): Relaxed | undefined {
   // A document with another form of a word has the word.
   const wide = withOtherForms(query, database) ?? query;
-  const required = wide.terms.filter((term) => !mayBeLeftOut(term));
+  const isOptional = (term: Term, place: number): boolean =>
+    mayBeLeftOut(term) && place < MAX_OPTIONAL;
+  const required = wide.terms.filter((term, place) => !isOptional(term, place));
   const documentsOf = (terms: readonly Term[], limit: number): number[] => {
     const condition = conditionOf({ ...wide, terms: [...required, ...terms] }, 'all');
     const sql = `${selectOf(condition)} LIMIT ?`;
     return database.rows(sql, ...condition.values, limit).map((row) => int(row, 'document'));
   };
+  if (documentsOf([], 1).length === 0) return undefined;
   // The highest bit of a mask is the most frequent term.
   const optional = wide.terms
-    .flatMap((term, place) => (mayBeLeftOut(term) ? [{ place, term }] : []))
+    .flatMap((term, place) => (isOptional(term, place) ? [{ place, term }] : []))
     .map((each) => ({ ...each, documents: documentsOf([each.term], MAX_DOCUMENTS) }))
     .sort((a, b) => a.documents.length - b.documents.length || b.place - a.place);
   const masks = new Map<number, number>();
@@ -55,7 +60,7 @@ export function relaxed(query: ParsedQuery, database: Database): Relaxed | undef
   }
   // Without a mask, the required terms alone may be enough.
   const isEnough = least <= 0 && required.length + query.groups.length > 0;
-  if (best === undefined && !(isEnough && documentsOf([], 1).length > 0)) return undefined;
+  if (best === undefined && !isEnough) return undefined;
   const kept = optional.filter((_, bit) => has(best?.mask ?? 0, bit));
   // Of a term with more documents, not all were looked at.
   for (const each of optional.filter(({ documents }) => documents.length === MAX_DOCUMENTS)) {
@@ -64,7 +69,7 @@ export function relaxed(query: ParsedQuery, database: Database): Relaxed | undef
   }
   const places = kept.map(({ place }) => place);
   const stays = (term: Term, place: number): boolean =>
-    !mayBeLeftOut(term) || places.includes(place);
+    !isOptional(term, place) || places.includes(place);
   return {
     query: { ...query, terms: query.terms.filter(stays) },
     removed: query.terms.filter((term, place) => !stays(term, place)),

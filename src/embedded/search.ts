@@ -7,7 +7,7 @@ import { findDocuments, MAX_COUNTED, type SearchRequest } from './find.js';
 import type { Form } from './form.js';
 import { originOfResult, timeOf } from './markup.js';
 import { notIndexedFields, notIndexedMarkup, soughtWords } from './not-indexed.js';
-import { type Highlights, parseQuery } from './query-parser.js';
+import { type Highlights, parseQuery, termsOf } from './query-parser.js';
 import type { Context, PeerDeps } from './server.js';
 import { highlighted, SnippetBudget, snippetFor } from './snippets.js';
 
@@ -30,7 +30,7 @@ type SearchResult = Awaited<ReturnType<typeof find>>;
 export async function searchJson(context: Context): Promise<string> {
   const request = readRequest(await context.form());
   const { hits, notIndexed, total, totalIsExact, ...how } = await find(request, context.deps);
-  const { prefix, corrected, otherForms, without } = how;
+  const { prefix, corrected, keywords, otherForms, without } = how;
   const items = hits.map(({ document, hasOriginal, snippet }) => ({
     url: document.url,
     title: document.title,
@@ -47,6 +47,7 @@ export async function searchJson(context: Context): Promise<string> {
   return context.record('', {
     query,
     corrected,
+    keywords,
     without,
     prefix,
     misread: misread.length > 0 ? misread : undefined,
@@ -112,12 +113,13 @@ async function find(request: SearchRequest, deps: PeerDeps) {
 
 function resultLine(
   request: SearchRequest,
-  { prefix, corrected, hits, otherForms, total, totalIsExact, without }: SearchResult,
+  { prefix, corrected, hits, keywords, otherForms, total, totalIsExact, without }: SearchResult,
 ): string {
   const collection = request.collection === '' ? '' : ` in ${request.collection}`;
   const where = [
     collection,
     ...(corrected === undefined ? [] : [` for ${corrected}, which is similar`]),
+    ...(keywords === undefined ? [] : [` with ${keywords.join(', ')}`]),
     ...(otherForms === undefined
       ? []
       : [
@@ -164,7 +166,9 @@ function addressOf(
 
 /** Returns the query for links. The word that is being typed becomes a prefix with a star. */
 function linkedQuery({ isTyping, query }: SearchRequest, { prefix }: SearchResult): string {
-  const last = parseQuery(query, isTyping).terms.findLast((term) => term.isBeingTyped);
+  const { groups, terms } = parseQuery(query, isTyping);
+  const all = [...terms, ...groups.flatMap(termsOf)];
+  const last = all.find((term) => term.isBeingTyped);
   const isPrefix = last !== undefined && (last.words.length === 1 || prefix !== undefined);
   return isPrefix ? `${query}*` : query;
 }

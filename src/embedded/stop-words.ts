@@ -36,13 +36,18 @@ export function isSentence(terms: readonly Term[]): boolean {
   return terms.length >= MIN_SENTENCE_TERMS;
 }
 
-/** Whether a query is a question, which is answered by its other words alone. */
+/**
+ * Whether a query is a question, which is answered by its other words: it begins as one, and has
+ * another word that nearly every text has. "Will Smith movies 2020" is none.
+ */
 export function isQuestion(terms: readonly Term[]): boolean {
   const [first] = terms;
+  const common = terms.filter((term) => !tellsApart(term));
   return (
     isSentence(terms) &&
     first !== undefined &&
-    !tellsApart(first) &&
+    common.length > 1 &&
+    common[0] === first &&
     QUESTION_WORDS.has(first.words[0] ?? '')
   );
 }

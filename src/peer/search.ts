@@ -65,6 +65,8 @@ export interface SearchAnswer {
   readonly corrected?: string | undefined;
   /** The terms that the peer left out, because no document has all. */
   readonly without?: readonly string[] | undefined;
+  /** The words by which the peer answered a question. */
+  readonly keywords?: readonly string[] | undefined;
   /** The filters that the peer could not understand and took as words. */
   readonly misread?: readonly string[] | undefined;
   /** The number of results that have only other forms of some words. */
@@ -90,8 +92,8 @@ export function readSearch(answer: HttpAnswer): SearchAnswer {
     throw unusable(answer, 'does not say what it found');
   const items = records.filter(({ name }) => name === 'items').flatMap(foundOf);
   const corrected = fieldValue(head, 'corrected');
-  const [without = [], misread = []] = ['without', 'misread'].map((name) =>
-    fieldValues(head, name).filter((term) => term !== ''),
+  const [without = [], keywords = [], misread = []] = ['without', 'keywords', 'misread'].map(
+    (name) => fieldValues(head, name).filter((term) => term !== ''),
   );
   const notIndexed = records
     .filter(({ name }) => name === 'notIndexed')
@@ -102,6 +104,7 @@ export function readSearch(answer: HttpAnswer): SearchAnswer {
     totalIsExact: fieldValue(head, 'totalisexact') !== 'false',
     corrected,
     ...(without.length > 0 && { without }),
+    ...(keywords.length > 0 && { keywords }),
     ...(misread.length > 0 && { misread }),
     otherForms: fieldNumber(head, 'otherforms'),
     items,

@@ -3,8 +3,9 @@ import { describe, expect, it } from 'vitest';
 import { normaliseUrl } from '../../src/embedded/content.js';
 import { DocumentStore } from '../../src/embedded/documents.js';
 import { findDocuments } from '../../src/embedded/find.js';
+import { parseQuery } from '../../src/embedded/query-parser.js';
 import { temporaryDirectory } from '../support/temp.js';
-import { openDatabase, type Parameters, peerWith, search, send } from './support.js';
+import { openDatabase, type Parameters, peerWith, push, search, send } from './support.js';
 
 /** Returns the names of the results, in alphabetical order. */
 async function names(peer: Peer, parameters: Parameters): Promise<string> {
@@ -43,6 +44,35 @@ describe('operators', () => {
     ['a parenthesis too many is ignored', 'tea) OR coffee)', 'both coffee tea'],
   ])('%s: %s', async (_, query, found) => {
     expect(await names(await peerWith(corpus), { query })).toBe(found);
+  });
+
+  it('lose no word behind filters and parentheses', async () => {
+    const { excluded, filters, terms } = parseQuery(
+      'type:pdf (type:doc invoice) report) -draft site:a (site:b tea',
+    );
+    expect(terms.flatMap(({ words }) => words)).toEqual(['invoice', 'report', 'tea']);
+    expect(excluded.flatMap(({ words }) => words)).toEqual(['draft']);
+    expect(filters.length).toBe(2);
+  });
+
+  it('are words in small letters, also beside others', () => {
+    const { terms } = parseQuery('not found and or Not null Title:or');
+    expect(terms.map(({ words }) => words.join(' '))).toEqual([
+      'found',
+      'and',
+      'or',
+      'not',
+      'null',
+      'or',
+    ]);
+  });
+
+  it('take up to 16 filters, each once, and the others as words', () => {
+    const same = parseQuery(Array.from({ length: 50 }, () => 'type:image').join(' OR '));
+    expect([same.filters.length, same.filters[0]?.values.length]).toEqual([1, 16]);
+    const types = Array.from({ length: 20 }, (_, n) => `type:t${n}`);
+    const { filters, misread } = parseQuery(types.join(' OR '));
+    expect([filters[0]?.values.length, misread]).toEqual([32, types.slice(16)]);
   });
 
   it('find what they mean, for any expression', () => {
@@ -195,6 +225,29 @@ describe('other forms of a word', () => {
     expect(answer.total).toBe(answer.items.length);
   });
 
+  it('of a word are found however many other words contain another one', async () => {
+    const others = Array.from({ length: 60 }, (_, n) => {
+      const word = `${String.fromCharCode(97 + (n % 26), 97 + Math.floor(n / 26))}`;
+      return [1, 2, 3].map((i) => [`http://h/other${n}-${i}`, `ein Ver${word}stand`] as const);
+    });
+    const peer = await peerWith({ ...Object.fromEntries(others.flat()), ...corpus });
+    await push(peer, { 'http://h/both': 'die Zahnreinigung am Stand' });
+    const { items } = await search(peer, { query: 'reinigung stand' });
+    expect(items.map(({ url }) => url)).toEqual(['http://h/both']);
+  });
+
+  it('are ordered by date if that is asked for', async () => {
+    const page = (day: string, words: string) =>
+      `<html><meta name="date" content="${day}"><title>T</title>${words}`;
+    const peer = await peerWith({
+      'http://h/old': page('1970-05-01', 'leases leases leases'),
+      'http://h/new': page('1998-05-01', `leases ${'and other words '.repeat(9)}`),
+      'http://h/exact': page('1960-05-01', 'one lease'),
+    });
+    const { items } = await search(peer, { query: 'lease', sort: 'date' });
+    expect(items.map(({ url }) => url.slice(9))).toEqual(['exact', 'new', 'old']);
+  });
+
   it('are announced and highlighted on the page, and paged through without a gap', async () => {
     const peer = await peerWith(corpus);
     const { body } = await send(peer, '/?query=leases');
@@ -211,13 +264,19 @@ describe('other forms of a word', () => {
 });
 
 describe('the links of a page whose query is still being typed', () => {
+  it('take the last word as a prefix in a group, too', async () => {
+    const peer = await peerWith({ 'http://h/1.md': 'invoices', 'http://h/2.txt': 'invoiced' });
+    const { body } = await send(peer, '/?query=zebra+OR+invoi&typing=true&limit=1');
+    expect(body).toContain('href="/?query=zebra+OR+invoi*&amp;offset=1&amp;limit=1"');
+  });
+
   it('take the last word as a prefix', async () => {
     const peer = await peerWith({ 'http://h/1.md': 'invoices', 'http://h/2.txt': 'invoiced' });
     const { body } = await send(peer, '/?query=invoi&typing=true&limit=1');
     for (const shown of [
       'href="/?query=invoi*&amp;offset=1&amp;limit=1"',
       'query=type%3A.md+invoi*',
-      '&amp;query=invoi*"><mark>invoices</mark>',
+      '&amp;query=invoi*#match"><mark>invoices</mark>',
     ])
       expect(body).toContain(shown);
   });

@@ -85,16 +85,36 @@ describe('a query that no document answers whole', () => {
 });
 
 describe('a question', () => {
-  it('is answered by the words that tell documents apart, wherever the others are', async () => {
+  it('is answered by the words that tell documents apart, and says so', async () => {
     const peer = await peerWith({
       'http://h/timeout': 'timeout runs a command with a time limit',
       'http://h/shell': 'how can it run: a command and a limit of time',
     });
-    const urls = async (query: string) =>
-      (await search(peer, { query })).items.map(({ url }) => url.slice(9)).sort();
-    expect(await urls('how can it limit time of command')).toEqual(['shell', 'timeout']);
-    // A query that does not begin as a question does has to be found as it is.
-    expect(await urls('limit and time of command')).toEqual(['shell']);
+    const found = async (query: string) => {
+      const { items, keywords } = await search(peer, { query });
+      return [items.map(({ url }) => url.slice(9)).sort(), keywords];
+    };
+    expect(await found('how can it limit time of command')).toEqual([
+      ['shell', 'timeout'],
+      ['limit', 'time', 'command'],
+    ]);
+    // Others have to be found as they are.
+    expect(await found('limit and time of command')).toEqual([['shell'], undefined]);
+    expect(await found('how time limit command')).toEqual([['shell'], undefined]);
+    expect((await send(peer, '/?query=how+can+it+limit+command')).body).toContain(
+      '1–2 of 2 results with limit, command<',
+    );
+  });
+
+  it('is answered first by the documents with all of its words', async () => {
+    const others = Array.from({ length: 15 }, (_, n) => [`http://h/${n}`, 'crimes of the hague']);
+    const peer = await peerWith({
+      ...Object.fromEntries(others),
+      'http://h/all': `was war of crimes in the hague, ${'and more of it '.repeat(3)}`,
+      'http://h/more': 'nothing else',
+    });
+    const { items, total } = await search(peer, { query: 'was war crimes hague' });
+    expect([total, items[0]?.url]).toEqual([16, 'http://h/all']);
   });
 });
 

@@ -254,6 +254,7 @@ export interface SearchJson {
   readonly without?: readonly string[];
   readonly prefix?: string;
   readonly misread?: readonly string[];
+  readonly keywords?: readonly string[];
   readonly otherForms?: number;
   readonly items: readonly { url: string; title: string; snippet: string; collections: string[] }[];
 }
