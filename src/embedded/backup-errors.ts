@@ -39,11 +39,11 @@ const ERRORS = {
   },
   BACKUP_UNREADABLE: {
     message: 'The backup {file} cannot be read: {why}.',
-    hint: 'Name a file that `peersync peer backup` wrote.',
+    hint: 'Name a file that `peersync peer backup FILE` wrote.',
   },
   BACKUP_UNKNOWN: {
     message: '{file} is no backup of an embedded peer, or its end is missing.',
-    hint: 'Name a complete file that `peersync peer backup` wrote. Nothing was changed.',
+    hint: 'Name a complete file that `peersync peer backup FILE` wrote. Nothing was changed.',
   },
   BACKUP_NEWER: {
     message: 'The backup {file} has format {found}. This peersync reads format {known}.',

@@ -95,11 +95,11 @@ interface SearchDeps {
  * - Few results are followed by those with other forms of the words, which are ranked below them.
  * - A question is answered by its words that tell documents apart. Documents with all of its words
  *   are ranked higher.
- * - Nothing is left out of another query that finds something. If it finds nothing, symbol words are
- *   taken as plain words. Then words that no document has are replaced by the most similar ones,
- *   and those without a similar one are left out. If no document has all of the others, the most
- *   frequent words are left out. Of that, a word that documents have is not left out for one that
- *   is only similar.
+ * - Nothing is left out of another query that finds something. If it finds nothing, symbol words
+ *   are taken as plain words. Then words that no document has are replaced by the most similar
+ *   ones, and those without a similar one are left out. If no document has all of the others, the
+ *   most frequent words are left out. Of that, a word that documents have is not left out for one
+ *   that is only similar.
  */
 export function findDocuments(request: SearchRequest, deps: SearchDeps): SearchResult {
   const { database } = deps;

@@ -65,7 +65,7 @@ export function withCompounds(query: ParsedQuery, database: Database): ParsedQue
 
 /** A shorter word is in too many others. */
 const MIN_PART_LETTERS = 5;
-/** The most terms with any of the words that are looked at, and the most that are taken of a word. */
+/** The most terms with any of the words that are looked at, and that are taken of a word. */
 const MAX_CONTAINING = 20_000;
 const MAX_COMPOUND_FORMS = 40;
 /** The other parts are not shorter: "invoice" is no compound of "voice". */

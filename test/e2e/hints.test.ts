@@ -26,6 +26,7 @@ const VALUES: Readonly<Record<string, string>> = {
   KEY: 'k',
   'COLUMN=VALUE': 'price=3',
   '…': 'status',
+  '${shellWord(safe(path))}': shellWord(`${NAME}/a b.md`),
   '${shellWord(folder)}': shellWord(NAME),
   '${shellWord(folder.name)}': shellWord(NAME),
   '${shellWord(name)}': shellWord(NAME),
@@ -72,7 +73,8 @@ const SERVING: Readonly<Record<string, { readonly options: string[]; readonly sa
 };
 
 async function execute(words: readonly string[], cwd: string): Promise<Ended> {
-  const serving = SERVING[words[0] ?? ''];
+  const isOfPeer = words[0] === 'peer' && ['backup', 'check', 'restore'].includes(words[1] ?? '');
+  const serving = isOfPeer ? undefined : SERVING[words[0] ?? ''];
   if (serving === undefined) return await peersync(words, { cwd });
   const run = new Running([...words, ...serving.options], { cwd });
   await run.says(serving.says);
