@@ -6,6 +6,7 @@ import { answer, restated } from '../cli/output.js';
 import { untilStopped } from '../cli/signals.js';
 import { counted, safe } from '../cli/text.js';
 import { UsageError } from '../cli/usage.js';
+import type { CheckedPeer } from '../embedded/check-peer.js';
 import { systemClock } from '../lib/clock.js';
 import { EXIT, PeersyncError } from '../lib/errors.js';
 import { writtenPath } from '../lib/home.js';
@@ -13,6 +14,8 @@ import { formatBytes } from '../lib/units.js';
 
 const DATA = option.value('Directory of the peer; that of the configuration unless given');
 const FILE = option.needed('The file of the backup');
+
+const UNCHANGED = 'Nothing was changed.';
 
 const counts = {
   documents: z.number(),
@@ -34,7 +37,9 @@ export const peerBackup = define({
   options: {
     data: DATA,
     force: option.flag('Replace an existing file'),
-    check: option.unlessNo('Compare index and documents of the copy; --no-check: only its digest'),
+    check: option.unlessNo(
+      'Compare index and documents of the copy; --no-check: only its digest and format',
+    ),
   },
   examples: [
     ['$0 peer backup /media/disk/peer.backup', 'Of the peer of the configuration'],
@@ -63,6 +68,8 @@ export const peerBackup = define({
 export const peerRestore = define({
   output: z.object({
     ...counts,
+    documents: counts.documents.optional().describe('Missing with --no-check.'),
+    tables: counts.tables.optional().describe('Missing with --no-check.'),
     kept: z.string().optional().describe('The directory with what was there before.'),
   }),
   positionals: { file: FILE },
@@ -71,26 +78,31 @@ export const peerRestore = define({
     discard: option.flag(
       'Delete what was there before, and what an earlier restore kept, instead of keeping it',
     ),
+    check: option.unlessNo(
+      'Compare index and documents of the backup; --no-check: only its digest and format',
+    ),
   },
   examples: [
     ['$0 peer restore /media/disk/peer.backup', 'What was there before is kept beside it'],
   ],
   run: async (options) => {
-    const { discard } = options;
+    const { check, discard } = options;
     const [dir, file] = [await directoryOf(options), writtenPath(options.file)];
     const { restore } = await import('../embedded/restore.js');
-    const restored = await stoppable('Nothing was changed.', (signal) =>
-      restore({ dir, file, discard, signal }),
+    const restored = await stoppable(UNCHANGED, (signal) =>
+      restore({ dir, file, check, discard, signal }),
     ).catch((error: unknown) => {
       throw stopFirst(error, 'Stop it, and run the command again. Nothing was changed.');
     });
-    const { documents, kept, shares: sharedObjects, tables } = restored;
-    const result = { documents, tables, sharedObjects, ...(kept !== undefined && { kept }) };
+    const { checked, isReplaced, kept, shares: sharedObjects } = restored;
+    const { documents, tables } = checked ?? {};
+    const found = { ...(checked && { documents, tables }), sharedObjects };
+    const result = { ...found, ...(kept !== undefined && { kept }) };
     return answer(options, result, () => [
-      `Restored ${contentsOf(restored)} in ${safe(dir)}.`,
-      kept === undefined
-        ? 'Nothing of what was there before is left.'
-        : `What was there before is in ${safe(kept)}. Delete it when you do not need it any more.`,
+      checked === undefined
+        ? `Restored the peer with ${counted(sharedObjects, 'shared object')} in ${safe(dir)}; index and documents were not compared.`
+        : `Restored ${contentsOf({ ...checked, shares: sharedObjects })} in ${safe(dir)}.`,
+      ...whatWasThere(isReplaced, kept),
       'At its next start, the daemon of this peer compares all documents with it, and pushes again what it lacks. A daemon that reaches it by its URL does so after `peersync verify --all --repair`.',
     ]);
   },
@@ -115,16 +127,10 @@ export const peerCheck = define({
   run: async (options) => {
     if (options.file !== undefined && options.data !== undefined)
       throw new UsageError('Both a file and --data were given.', 'Give one of them.');
-    const { checkBackup, checkPeer } = await import('../embedded/check-peer.js');
     const checked =
       options.file === undefined
-        ? await checkPeer(await directoryOf(options)).catch((error: unknown) => {
-            throw stopFirst(
-              error,
-              'Stop it, or type `peersync peer backup FILE`, which checks a copy of the running peer.',
-            );
-          })
-        : await checkBackup(writtenPath(options.file));
+        ? await checkHere(await directoryOf(options))
+        : await checkThere(writtenPath(options.file));
     const { differences, documents, found, shares: sharedObjects, tables } = checked;
     const agrees = found === 0;
     const result = { agrees, documents, tables, sharedObjects, differences, found };
@@ -143,6 +149,28 @@ export const peerCheck = define({
     return agrees ? EXIT.done : EXIT.failure;
   },
 });
+
+async function checkHere(dir: string): Promise<CheckedPeer> {
+  const { checkPeer } = await import('../embedded/check-peer.js');
+  return await stoppable(UNCHANGED, (signal) => checkPeer(dir, signal)).catch((error: unknown) => {
+    throw stopFirst(
+      error,
+      'Stop it, or type `peersync peer backup FILE`, which checks a copy of the running peer.',
+    );
+  });
+}
+
+async function checkThere(file: string): Promise<CheckedPeer> {
+  const { checkBackup } = await import('../embedded/check-peer.js');
+  return await stoppable(UNCHANGED, (signal) => checkBackup(file, signal));
+}
+
+/** Says where the files before are, if there were any. */
+function whatWasThere(isReplaced: boolean, kept: string | undefined): readonly string[] {
+  if (!isReplaced) return [];
+  if (kept === undefined) return ['Nothing of what was there before is left.'];
+  return [`What was there before is in ${safe(kept)}. Delete it when you do not need it any more.`];
+}
 
 function contentsOf({
   documents,
@@ -179,7 +207,8 @@ async function stoppable<T>(then: string, work: (signal: AbortSignal) => Promise
     try {
       return await work(signal);
     } catch (cause) {
-      if (!signal.aborted) throw cause;
+      // An error of its own says what is true, such as that a restore is decided.
+      if (!signal.aborted || cause instanceof PeersyncError) throw cause;
       throw new PeersyncError({
         code: 'STOPPED',
         message: `Stopped before it was done. ${then}`,

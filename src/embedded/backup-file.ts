@@ -1,7 +1,7 @@
 import { createHash, type Hash } from 'node:crypto';
 import { type FileHandle, open } from 'node:fs/promises';
-import { messageOf, systemCode } from '../lib/errors.js';
-import { BackupError } from './backup-errors.js';
+import { quoted } from '../lib/text.js';
+import { BackupError, unreadable, unwritable } from './backup-errors.js';
 import { Refusal } from './form.js';
 import { shareSegments } from './share-store.js';
 
@@ -57,11 +57,14 @@ export interface Contents {
 /** Writes a backup into an empty file. The caller syncs it. */
 export class BackupWriter {
   readonly #file: FileHandle;
+  /** The file that errors name. */
+  readonly #target: string;
   readonly #hash: Hash = createHash('sha256');
   #databaseBytes = 0;
 
-  constructor(file: FileHandle) {
+  constructor(file: FileHandle, target: string) {
     this.#file = file;
+    this.#target = target;
   }
 
   /**
@@ -85,12 +88,19 @@ export class BackupWriter {
   async end(): Promise<void> {
     const line = footer(this.#databaseBytes, '0'.repeat(64));
     await this.#write(line.subarray(0, FOOTER_BYTES - DIGEST_BYTES));
-    await this.#file.writeFile(`${this.#hash.digest('hex')}\n`);
+    await this.#append(Buffer.from(`${this.#hash.digest('hex')}\n`));
   }
 
   async #write(piece: Buffer): Promise<void> {
     this.#hash.update(piece);
-    await this.#file.writeFile(piece);
+    await this.#append(piece);
+  }
+
+  /** @throws BackupError BACKUP_UNWRITABLE */
+  async #append(piece: Buffer): Promise<void> {
+    await this.#file.writeFile(piece).catch((error: unknown) => {
+      throw unwritable(this.#target, error);
+    });
   }
 }
 
@@ -108,8 +118,7 @@ export async function openBackup(path: string): Promise<FileHandle> {
     await file.close();
     throw new Error('it is no file');
   } catch (error) {
-    const why = systemCode(error) ?? messageOf(error);
-    throw new BackupError('BACKUP_UNREADABLE', { file: path, why }, { cause: error });
+    throw unreadable(path, error);
   }
 }
 
@@ -117,18 +126,23 @@ export async function openBackup(path: string): Promise<FileHandle> {
  * Reads all of a backup, passes its sections on, and compares its digest. Nothing that was passed
  * on counts before this resolves.
  *
- * @throws BackupError BACKUP_UNKNOWN, BACKUP_NEWER, BACKUP_DAMAGED; errors of the sink
+ * @throws BackupError BACKUP_UNREADABLE, BACKUP_UNKNOWN, BACKUP_NEWER, BACKUP_DAMAGED; errors of
+ *   the sink; the reason of `signal`
  */
 export async function readBackup(
   file: FileHandle,
   path: string,
+  signal: AbortSignal,
   sink: Sink = NOWHERE,
 ): Promise<Contents> {
-  const { size: bytes } = await file.stat();
+  const failed = (error: unknown): never => {
+    throw unreadable(path, error);
+  };
+  const { size: bytes } = await file.stat().catch(failed);
   const damaged = (why: string) => new BackupError('BACKUP_DAMAGED', { file: path, why });
   const end = bytes - FOOTER_BYTES;
   const line = Buffer.alloc(FOOTER_BYTES);
-  if (end >= 0) await file.read(line, 0, FOOTER_BYTES, end);
+  if (end >= 0) await file.read(line, 0, FOOTER_BYTES, end).catch(failed);
   const [, format, size, digest] = FOOTER.exec(line.toString('latin1')) ?? [];
   if (digest === undefined) throw new BackupError('BACKUP_UNKNOWN', { file: path });
   if (Number(format) > BACKUP_FORMAT)
@@ -139,7 +153,11 @@ export async function readBackup(
     });
   const databaseBytes = Number(size);
   if (databaseBytes > end) throw damaged('its database is larger than the file');
-  const reader = new SequentialReader(file, end);
+  const reader = new SequentialReader(end, async (...place) => {
+    signal.throwIfAborted();
+    return (await file.read(...place).catch(failed)).bytesRead;
+  });
+  const names = new ShareNames();
   await sink.begin({ size: databaseBytes });
   await reader.copy(databaseBytes, sink);
   await sink.end();
@@ -148,6 +166,7 @@ export async function readBackup(
     const head = headOf(await reader.line());
     if (head === undefined) throw damaged('a shared object has no name');
     if (head.size > reader.left) throw damaged('a shared object is larger than the file');
+    if (!names.add(head.path)) throw damaged(`the shared object ${quoted(head.path)} has no place`);
     await sink.begin(head);
     await reader.copy(head.size, sink);
     await sink.end();
@@ -173,9 +192,30 @@ function headOf(line: string | undefined): ShareHead | undefined {
   }
 }
 
+/** The paths of shared objects. No two are the same, and none is a folder of another. */
+class ShareNames {
+  readonly #files = new Set<string>();
+  readonly #folders = new Set<string>();
+
+  /** @returns false if the path conflicts with an earlier one */
+  add(path: string): boolean {
+    if (this.#files.has(path) || this.#folders.has(path)) return false;
+    this.#files.add(path);
+    for (let end = path.indexOf('/'); end !== -1; end = path.indexOf('/', end + 1)) {
+      const folder = path.slice(0, end);
+      if (this.#files.has(folder)) return false;
+      this.#folders.add(folder);
+    }
+    return true;
+  }
+}
+
+/** Reads into a buffer: its offset, the length, and the place in the file. @returns the bytes read */
+type Read = (buffer: Buffer, offset: number, length: number, at: number) => Promise<number>;
+
 /** Reads a file up to `end` once, and hashes it. A file that became shorter ends early. */
 class SequentialReader {
-  readonly #file: FileHandle;
+  readonly #read: Read;
   readonly #end: number;
   readonly #hash = createHash('sha256');
   readonly #buffer = Buffer.allocUnsafe(PIECE_BYTES);
@@ -184,9 +224,9 @@ class SequentialReader {
   /** The place in the file after the rest. */
   #at = 0;
 
-  constructor(file: FileHandle, end: number) {
-    this.#file = file;
+  constructor(end: number, read: Read) {
     this.#end = end;
+    this.#read = read;
   }
 
   get left(): number {
@@ -230,7 +270,7 @@ class SequentialReader {
   async #fill(): Promise<void> {
     if (this.#rest.length > 0) return;
     const length = Math.min(PIECE_BYTES, this.#end - this.#at);
-    const { bytesRead } = await this.#file.read(this.#buffer, 0, length, this.#at);
+    const bytesRead = await this.#read(this.#buffer, 0, length, this.#at);
     this.#rest = this.#buffer.subarray(0, bytesRead);
     this.#hash.update(this.#rest);
     this.#at += bytesRead;

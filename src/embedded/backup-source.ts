@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import { open, readFile } from 'node:fs/promises';
 import { request } from 'node:http';
 import { join } from 'node:path';
 import { text as textOf } from 'node:stream/consumers';
@@ -6,13 +6,13 @@ import type { Clock } from '../lib/clock.js';
 import { messageOf, systemCode } from '../lib/errors.js';
 import { openOwnSocketPath } from '../lib/socket.js';
 import { passwordFileOf, USERNAME } from './access.js';
-import { BackupError } from './backup-errors.js';
-import type { Suspension } from './checkpoints.js';
-import { Database } from './database.js';
+import { BackupError, peerUnreadable } from './backup-errors.js';
+import { LOG_FULL, type Suspension } from './checkpoints.js';
+import { Database, FORMAT } from './database.js';
 import { lockDirectory } from './directory-lock.js';
 import { type Driver, fastestDriver } from './driver.js';
 import { EmbeddedError } from './errors.js';
-import { DATABASE, DECIDED, exists, finishRestore } from './finish-restore.js';
+import { DATABASE, DECIDED, exists, isDecided } from './finish-restore.js';
 
 /** A `peer.sqlite` that does not change until `release`. */
 export interface BackupSource {
@@ -47,18 +47,57 @@ export async function openSource(
   }
 }
 
-/** @throws BackupError BACKUP_PEER_MISSING */
+/** @throws BackupError BACKUP_PEER_MISSING, BACKUP_PEER_UNREADABLE */
 export async function requirePeer(dir: string): Promise<void> {
   // A restore that was killed may have moved the database away.
-  for (const name of [DATABASE, DECIDED]) if (await exists(join(dir, name))) return;
+  for (const name of [DATABASE, DECIDED]) {
+    const isThere = await exists(join(dir, name)).catch((error: unknown) => {
+      if (systemCode(error) !== 'ENOTDIR') throw peerUnreadable(dir, error);
+      return false;
+    });
+    if (isThere) return;
+  }
   throw new BackupError('BACKUP_PEER_MISSING', { dir });
+}
+
+/**
+ * Checks that a stopped peer can be read as it is: opening its database would migrate one of an
+ * earlier format. The caller holds the lock of the directory.
+ *
+ * @throws BackupError RESTORE_UNFINISHED, BACKUP_PEER_OLDER, BACKUP_PEER_UNREADABLE
+ */
+export async function requireSettled(dir: string): Promise<void> {
+  const path = join(dir, DATABASE);
+  try {
+    if (await isDecided(dir))
+      throw new BackupError('RESTORE_UNFINISHED', { dir, why: 'the peer was not started since' });
+    const found = await formatOf(path);
+    if (found > 0 && found < FORMAT)
+      throw new BackupError('BACKUP_PEER_OLDER', { path, found, known: FORMAT });
+  } catch (error) {
+    throw peerUnreadable(path, error);
+  }
+}
+
+/** The place of `user_version` in a database. */
+const FORMAT_AT = 60;
+
+/** Returns the format of a database; 0 if the file is shorter. */
+async function formatOf(path: string): Promise<number> {
+  const file = await open(path, 'r');
+  try {
+    const { buffer } = await file.read(Buffer.alloc(4), 0, 4, FORMAT_AT);
+    return buffer.readUInt32BE();
+  } finally {
+    await file.close();
+  }
 }
 
 /** Holds the lock of the directory, and moves a log that a killed peer left into the file. */
 async function stoppedPeer(dir: string, driver: Driver): Promise<BackupSource> {
   const lock = await lockDirectory(dir);
   try {
-    await finishRestore(dir);
+    await requireSettled(dir);
     const database = new Database(dir, driver);
     const size = database.suspendCheckpoints();
     database.close();
@@ -75,6 +114,8 @@ const ANSWER_MS = 30_000;
 /** The time after which a suspension is renewed, as a part of its length. */
 const RENEWED_AFTER = 0.25;
 
+const LOG_FULL_HINT = 'Stop peersync, or wait until it is idle, and run the command again.';
+
 /** Asks the peer by its socket not to write to the file. */
 async function runningPeer(dir: string, clock: Clock): Promise<BackupSource> {
   const { lease, leaseMs, size } = (await ask(dir, { action: 'suspend' }).catch(
@@ -87,7 +128,9 @@ async function runningPeer(dir: string, clock: Clock): Promise<BackupSource> {
   )) as Suspension;
   const interrupted = (error: unknown): never => {
     const why = error instanceof RefusedError ? error.why : messageOf(error);
-    throw new BackupError('BACKUP_INTERRUPTED', { why }, { cause: error });
+    const isLogFull = error instanceof RefusedError && error.status === LOG_FULL;
+    const hint = isLogFull ? LOG_FULL_HINT : undefined;
+    throw new BackupError('BACKUP_INTERRUPTED', { why }, { cause: error, hint });
   };
   let renewedAt = clock.now();
   return {
@@ -106,7 +149,10 @@ async function runningPeer(dir: string, clock: Clock): Promise<BackupSource> {
 
 /** The peer answered with an error. */
 class RefusedError extends Error {
-  constructor(readonly why: string) {
+  constructor(
+    readonly why: string,
+    readonly status: number,
+  ) {
     super(why);
   }
 }
@@ -123,7 +169,8 @@ async function ask(dir: string, form: Readonly<Record<string, string>>): Promise
     const answer: unknown = JSON.parse(body);
     if (status === 200) return answer;
     const { message } = answer as { readonly message?: unknown };
-    throw new RefusedError(typeof message === 'string' ? message : `it answers ${status}`);
+    const why = typeof message === 'string' ? message : `it answers ${status}`;
+    throw new RefusedError(why, status);
   } finally {
     await socket.close();
   }

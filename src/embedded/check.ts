@@ -1,10 +1,20 @@
-import { inflateRawSync } from 'node:zlib';
 import { messageOf } from '../lib/errors.js';
 import { Yielder } from '../lib/slices.js';
 import { counted, escapeInvisible, quoted } from '../lib/text.js';
 import { type NormalUrl, urlHash } from './content.js';
-import { bytes, type Database, int, MIGRATION, text } from './database.js';
-import type { Row } from './driver.js';
+import {
+  bytes,
+  type Database,
+  int,
+  isDiskFailure,
+  isLocked,
+  MIGRATION,
+  newSchema,
+  SCHEMA_ROWS,
+  text,
+} from './database.js';
+import { inflatedPart } from './documents.js';
+import type { Driver, Row } from './driver.js';
 import { indexedText, type Named, textBeforeMigration } from './indexed-text.js';
 import { addIndexed, Sums, sumsOfIndex, TermHash } from './term-sums.js';
 import { countWords, indexable } from './words.js';
@@ -33,7 +43,35 @@ const BELONGING = [
 ] as const;
 
 /**
- * Compares everything in a database that has to agree. It only reads, in slices of time, and takes
+ * Compares the schema with that of a new database. Called before any other query, because a view
+ * or a trigger of somebody else could run in it.
+ *
+ * @returns the first difference, as the end of a sentence
+ */
+export function checkSchema(database: Readable, driver: Driver): string | undefined {
+  const asText = (row: Row) => JSON.stringify([row.type, row.name, row.tbl_name, row.sql]);
+  const expected = new Map(newSchema(driver).map((row) => [asText(row), row]));
+  let rows: readonly Row[];
+  try {
+    database.rows('PRAGMA trusted_schema = OFF');
+    rows = database.rows(SCHEMA_ROWS);
+  } catch (error) {
+    if (isDiskFailure(error) || isLocked(error)) throw error;
+    return `its database cannot be read: ${messageOf(error)}`;
+  }
+  for (const row of rows)
+    if (!expected.delete(asText(row)))
+      return `its database has a ${labelOf(row)} that is not that of a peer`;
+  for (const row of expected.values()) return `its database lacks the ${labelOf(row)} of a peer`;
+  return undefined;
+}
+
+function labelOf({ name, type }: Row): string {
+  return `${escapeInvisible(String(type))} ${quoted(String(name))}`;
+}
+
+/**
+ * Compares everything in a database that has to agree, after `checkSchema`. It only reads, in slices of time, and takes
  * a few numbers of memory a document.
  *
  * - The pages of the file, and the structure of the index (`PRAGMA integrity_check`).
@@ -41,9 +79,11 @@ const BELONGING = [
  *   title and its URL.
  * - Documents with their collections, counts and words; rows of documents that do not exist.
  * - The rows of tables with their numbers and columns.
+ *
+ * @throws Error of the driver if the disk fails; the reason of `signal`
  */
-export async function checkDatabase(database: Readable): Promise<Checked> {
-  const check = new Check(database);
+export async function checkDatabase(database: Readable, signal: AbortSignal): Promise<Checked> {
+  const check = new Check(database, signal);
   // Each part may fail on damaged pages, and says something about the others.
   const parts = [
     () => check.pages(),
@@ -54,8 +94,10 @@ export async function checkDatabase(database: Readable): Promise<Checked> {
   ];
   for (const part of parts) {
     try {
+      signal.throwIfAborted();
       await part();
     } catch (error) {
+      if (signal.aborted || isDiskFailure(error) || isLocked(error)) throw error;
       check.found(`The database cannot be read: ${messageOf(error)}.`);
     }
   }
@@ -64,6 +106,7 @@ export async function checkDatabase(database: Readable): Promise<Checked> {
 
 class Check {
   readonly #database: Readable;
+  readonly #signal: AbortSignal;
   readonly #yielder = new Yielder();
   readonly #differences: string[] = [];
   #found = 0;
@@ -72,8 +115,14 @@ class Check {
   /** The number of memberships by collection. */
   readonly #members = new Map<string, number>();
 
-  constructor(database: Readable) {
+  constructor(database: Readable, signal: AbortSignal) {
     this.#database = database;
+    this.#signal = signal;
+  }
+
+  async #turn(): Promise<void> {
+    this.#signal.throwIfAborted();
+    await this.#yielder.turn();
   }
 
   found(difference: string): void {
@@ -99,13 +148,13 @@ class Check {
   }
 
   async documents(): Promise<void> {
-    const indexed = await sumsOfIndex(this.#database, () => this.#yielder.turn());
+    const indexed = await sumsOfIndex(this.#database, () => this.#turn());
     const members = await this.#memberships();
     const [expected, collections] = [new Sums(), new Sums()];
     const collection = new TermHash();
     const sql = 'SELECT id, url, urlhash, title, collections, words FROM documents ORDER BY id';
     for (const row of this.#database.iterate(sql)) {
-      await this.#yielder.turn();
+      await this.#turn();
       this.#documents += 1;
       const id = int(row, 'id');
       for (const name of JSON.parse(text(row, 'collections')) as string[]) {
@@ -161,7 +210,7 @@ class Check {
     const sql = 'SELECT part, deflated FROM texts WHERE document = ? ORDER BY part';
     for (const row of this.#database.rows(sql, document)) {
       if (int(row, 'part') !== parts.length) throw new Error(`part ${parts.length} is missing`);
-      parts.push(inflateRawSync(bytes(row, 'deflated')));
+      parts.push(inflatedPart(row));
     }
     return Buffer.concat(parts);
   }
@@ -170,7 +219,7 @@ class Check {
     const sums = new Sums();
     const term = new TermHash();
     for (const row of this.#database.iterate('SELECT collection, document FROM memberships')) {
-      await this.#yielder.turn();
+      await this.#turn();
       const collection = text(row, 'collection');
       term.setTerm(collection);
       sums.add(int(row, 'document'), term, 0, 0);
@@ -233,7 +282,7 @@ class Check {
     const rows = new Map<number, number>();
     const broken = new Map<number, number>();
     for (const row of this.#database.iterate('SELECT in_table, cells FROM table_rows')) {
-      await this.#yielder.turn();
+      await this.#turn();
       const table = int(row, 'in_table');
       rows.set(table, (rows.get(table) ?? 0) + 1);
       if (!areCells(bytes(row, 'cells'), (column) => columns.get(column) === table))

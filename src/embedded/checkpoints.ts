@@ -10,10 +10,14 @@ import type { Context } from './server.js';
 /** A suspension ends after this time unless it is renewed, in ms. */
 const LEASE_MS = 60_000;
 /**
- * The longest write-ahead log during a suspension, in bytes. At the end it is moved into the file
- * at once, which takes some seconds.
+ * The longest write-ahead log during a suspension, in bytes. After the end it is moved into the
+ * file at once, which takes some seconds.
  */
 const MAX_LOG_BYTES = 2 ** 30;
+/** The time between the end of a suspension and the checkpoint, in which the answer is sent. */
+const CHECKPOINT_AFTER_MS = 50;
+/** The status of the answer if the log is too long. */
+export const LOG_FULL = 507;
 
 /** The answer to the beginning of a suspension. */
 export interface Suspension {
@@ -29,7 +33,7 @@ export interface Suspension {
  *
  * - *Running*: SQLite makes checkpoints. `suspend` makes one that moves all changes into the file.
  * - *Suspended*: there are none. `resume` ends this, and so does a minute without `renew`, because
- *   the process that copies may have died.
+ *   the process that copies may have died. The log is moved into the file after the answer.
  *
  * The process that copies knows that the file did not change if `resume` still accepts its lease.
  */
@@ -38,7 +42,8 @@ export class Checkpoints {
   readonly #clock: Clock;
   readonly #log: Logger;
   #lease: string | undefined;
-  #expiry: Timer | undefined;
+  /** Ends a suspension, or makes the checkpoint after it. */
+  #timer: Timer | undefined;
 
   constructor(database: Database, clock: Clock, log: Logger) {
     this.#database = database;
@@ -57,14 +62,14 @@ export class Checkpoints {
     return { lease, leaseMs: LEASE_MS, size };
   }
 
-  /** @throws Refusal 409 if the suspension has ended, or the log is too long */
+  /** @throws Refusal 409 if the suspension has ended, 507 if the log is too long */
   renew(lease: string): void {
     this.#require(lease);
     const { size } = statSync(`${this.#database.path}-wal`);
     if (size > MAX_LOG_BYTES) {
-      this.#end();
+      this.#endSoon();
       const limit = formatBytes(MAX_LOG_BYTES);
-      throw new Refusal(409, `The peer took in more than ${limit} during the backup.`);
+      throw new Refusal(LOG_FULL, `The peer took in more than ${limit} during the backup.`);
     }
     this.#expireLater();
   }
@@ -72,13 +77,13 @@ export class Checkpoints {
   /** @throws Refusal 409 if the suspension has ended */
   resume(lease: string): void {
     this.#require(lease);
-    this.#end();
+    this.#endSoon();
   }
 
   /** Called before the database is closed. */
   close(): void {
     this.#lease = undefined;
-    this.#expiry?.cancel();
+    this.#timer?.cancel();
   }
 
   #require(lease: string): void {
@@ -87,7 +92,7 @@ export class Checkpoints {
   }
 
   #expireLater(): void {
-    this.#expiry?.cancel();
+    this.#timer?.cancel();
     const expire = () => {
       this.#log.warn(
         { event: 'backup' },
@@ -95,7 +100,13 @@ export class Checkpoints {
       );
       this.#end();
     };
-    this.#expiry = this.#clock.after(LEASE_MS, expire, { background: true });
+    this.#timer = this.#clock.after(LEASE_MS, expire, { background: true });
+  }
+
+  /** Ends the suspension. The request that asked for it is answered before the checkpoint. */
+  #endSoon(): void {
+    this.close();
+    this.#timer = this.#clock.after(CHECKPOINT_AFTER_MS, () => this.#end(), { background: true });
   }
 
   #end(): void {

@@ -312,6 +312,22 @@ export class Database {
   }
 }
 
+/** Returns the rows of `sqlite_schema` in a new database. */
+export function newSchema(driver: Driver): Row[] {
+  const connection = driver.open(':memory:');
+  try {
+    connection.exec(SCHEMA);
+    const statement = connection.prepare(SCHEMA_ROWS);
+    const rows = statement.all([]);
+    statement.finalize();
+    return rows;
+  } finally {
+    connection.close();
+  }
+}
+
+export const SCHEMA_ROWS = 'SELECT type, name, tbl_name, sql FROM sqlite_schema';
+
 /** The most statements that stay prepared. Each takes about 40 kB. */
 const MAX_STATEMENTS = 200;
 
@@ -324,7 +340,7 @@ export function isDiskFailure(error: unknown): boolean {
 }
 
 /** Whether another program has the file open, such as the shell of SQLite. */
-function isLocked(error: unknown): boolean {
+export function isLocked(error: unknown): boolean {
   return /database is locked/i.test(messageOf(error));
 }
 

@@ -76,6 +76,11 @@ const MAX_MERGED_PAGES = 480;
 /** The size of a part of a text, in bytes. The start of a long text is read without the rest. */
 export const TEXT_PART_BYTES = 65_536;
 
+/** Returns a part of a text. @param row with `deflated` @throws Error if it is longer than a part */
+export function inflatedPart(row: Row): Buffer {
+  return inflateRawSync(bytes(row, 'deflated'), { maxOutputLength: TEXT_PART_BYTES });
+}
+
 /**
  * The documents with their texts and words. Counts are updated in the transactions that change
  * them, so that no request counts rows.
@@ -97,7 +102,7 @@ export class DocumentStore {
   textPart(id: number, part: number): string | undefined {
     const sql = 'SELECT deflated FROM texts WHERE document = ? AND part = ?';
     const row = this.#database.row(sql, id, part);
-    return row && inflateRawSync(bytes(row, 'deflated')).toString();
+    return row && inflatedPart(row).toString();
   }
 
   /** Returns the number of documents, in all or in a collection. */
@@ -293,8 +298,7 @@ export class DocumentStore {
 
   #wholeText(id: number): Buffer {
     const sql = 'SELECT deflated FROM texts WHERE document = ? ORDER BY part';
-    const parts = this.#database.rows(sql, id).map((row) => bytes(row, 'deflated'));
-    return Buffer.concat(parts.map((part) => inflateRawSync(part)));
+    return Buffer.concat(this.#database.rows(sql, id).map(inflatedPart));
   }
 
   #count(name: string, change: number): void {

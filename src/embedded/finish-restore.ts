@@ -21,6 +21,9 @@ export const BEFORE = 'before-restore';
 /** Stands in the restored directory if the files before are deleted instead of kept. */
 export const DISCARD = 'discard';
 
+/** The name that `shares` has for a moment while a restore finds out whether it can be renamed. */
+export const TRIAL = 'shares.trial';
+
 export const DATABASE = 'peer.sqlite';
 export const SHARES = 'shares';
 /** What belongs to each of them. The log of another database would damage the restored one. */
@@ -34,6 +37,7 @@ const FILES = [
  * the directory. Each step can be repeated after a kill.
  */
 export async function finishRestore(dir: string): Promise<void> {
+  await endTrial(dir);
   await rm(join(dir, PREPARED), { recursive: true, force: true });
   const decided = join(dir, DECIDED);
   if (!(await exists(decided))) return;
@@ -60,6 +64,28 @@ export async function finishRestore(dir: string): Promise<void> {
   }
   await rm(decided, { recursive: true });
   await syncDirectory(dir);
+}
+
+/** Whether a restore waits for `finishRestore`. */
+export async function isDecided(dir: string): Promise<boolean> {
+  if (await exists(join(dir, DECIDED))) return true;
+  return (await exists(join(dir, TRIAL))) && !(await exists(join(dir, SHARES)));
+}
+
+/**
+ * Renames `shares` and back. A folder on a mount cannot be renamed.
+ *
+ * @throws Error of the system
+ */
+export async function tryRename(dir: string): Promise<void> {
+  if (!(await exists(join(dir, SHARES)))) return;
+  await rename(join(dir, SHARES), join(dir, TRIAL));
+  await endTrial(dir);
+}
+
+async function endTrial(dir: string): Promise<void> {
+  if ((await exists(join(dir, TRIAL))) && !(await exists(join(dir, SHARES))))
+    await rename(join(dir, TRIAL), join(dir, SHARES));
 }
 
 export async function exists(path: string): Promise<boolean> {

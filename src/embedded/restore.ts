@@ -1,9 +1,9 @@
-import { lstat, mkdir, open, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
+import { type FileHandle, mkdir, open, readdir, rename, rm, utimes } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { syncDirectory } from '../lib/atomic.js';
 import { requireSpace } from './backup.js';
-import { checkCopy, firstDifferences } from './backup-check.js';
-import { BackupError } from './backup-errors.js';
+import { checkCopy, firstDifferences, requireDatabase } from './backup-check.js';
+import { BackupError, reason } from './backup-errors.js';
 import { openBackup, readBackup, type ShareHead, type Sink } from './backup-file.js';
 import type { Checked } from './check.js';
 import { Database } from './database.js';
@@ -19,7 +19,8 @@ import {
   finishRestore,
   PREPARED,
   SHARES,
-  undefinedIfMissing,
+  TRIAL,
+  tryRename,
 } from './finish-restore.js';
 
 const SPARE_BYTES = 1_048_576;
@@ -29,12 +30,18 @@ export interface RestoreOptions {
   readonly file: string;
   /** Whether the files before are deleted, with those that an earlier restore kept. */
   readonly discard: boolean;
+  /** Whether index and documents are compared. Digest, format and schema always are. */
+  readonly check: boolean;
   readonly signal: AbortSignal;
   readonly driver?: Driver | undefined;
 }
 
-export interface Restored extends Checked {
+export interface Restored {
   readonly shares: number;
+  /** Missing if index and documents were not compared. */
+  readonly checked: Checked | undefined;
+  /** Whether something was there before. */
+  readonly isReplaced: boolean;
   /** The directory with the files before; undefined if there were none, or they were deleted. */
   readonly kept: string | undefined;
 }
@@ -46,46 +53,72 @@ export interface Restored extends Checked {
  * @throws BackupError, EmbeddedError; the reason of `signal` before the restore is decided
  */
 export async function restore(options: RestoreOptions): Promise<Restored> {
-  const { discard, signal } = options;
   const [dir, path] = [resolve(options.dir), resolve(options.file)];
-  const driver = options.driver ?? (await fastestDriver());
   const file = await openBackup(path);
   try {
     const lock = await lockDirectory(dir);
     try {
-      await finishRestore(dir);
-      const kept = join(dir, BEFORE);
-      if (!discard && (await exists(kept))) throw new BackupError('RESTORE_KEPT', { kept });
-      await requireOneFileSystem(dir);
-      await requireSpace(dir, (await file.stat()).size + SPARE_BYTES);
-      const prepared = join(dir, PREPARED);
-      const sink = new Unpacked(prepared, signal);
-      await sink.open();
-      const { shares } = await readBackup(file, path, sink).finally(() => sink.close());
-      const checked = await checkCopy(join(prepared, DATABASE), path, driver);
-      if (checked.found > 0)
-        throw new BackupError('BACKUP_DAMAGED', { file: path, why: firstDifferences(checked) });
-      const database = new Database(prepared, driver);
-      database.renew();
-      database.close();
-      if (discard) await (await open(join(prepared, DISCARD), 'wx', 0o600)).close();
-      await syncTree(prepared);
-      signal.throwIfAborted();
-      await rename(prepared, join(dir, DECIDED));
-      await finishRestore(dir);
-      return { ...checked, shares, kept: (await exists(kept)) ? kept : undefined };
-    } catch (error) {
-      // What is decided stays: the next start completes it.
-      await rm(join(dir, PREPARED), { recursive: true, force: true });
-      if (error instanceof BackupError || error instanceof EmbeddedError || signal.aborted)
-        throw error;
-      throw directoryUnwritable(dir, error);
+      return await restoreLocked({ ...options, dir, file: path }, file);
     } finally {
       await lock.release();
     }
   } finally {
     await file.close();
   }
+}
+
+async function restoreLocked(options: RestoreOptions, file: FileHandle): Promise<Restored> {
+  const { dir, discard, signal } = options;
+  const [kept, prepared] = [join(dir, BEFORE), join(dir, PREPARED)];
+  const failed = (error: unknown): never => {
+    if (error instanceof BackupError || error instanceof EmbeddedError || signal.aborted)
+      throw error;
+    throw directoryUnwritable(dir, error);
+  };
+  await finishRestore(dir).catch(failed);
+  let found: Omit<Restored, 'kept'>;
+  try {
+    found = await prepare(options, file);
+    signal.throwIfAborted();
+    await rename(prepared, join(dir, DECIDED));
+  } catch (error) {
+    await rm(prepared, { recursive: true, force: true }).catch(failed);
+    return failed(error);
+  }
+  try {
+    await finishRestore(dir);
+    return { ...found, kept: !discard && found.isReplaced ? kept : undefined };
+  } catch (cause) {
+    throw new BackupError('RESTORE_UNFINISHED', { dir, why: reason(cause) }, { cause });
+  }
+}
+
+/** Unpacks the backup, and checks all that has to be right. Nothing of the peer changes. */
+async function prepare(options: RestoreOptions, file: FileHandle): Promise<Omit<Restored, 'kept'>> {
+  const { check, dir, discard, file: path, signal } = options;
+  const [kept, prepared] = [join(dir, BEFORE), join(dir, PREPARED)];
+  const isKept = await exists(kept);
+  if (!discard && isKept) throw new BackupError('RESTORE_KEPT', { kept });
+  const isReplaced =
+    (await exists(join(dir, DATABASE))) || (await exists(join(dir, SHARES))) || isKept;
+  await requireRenamable(dir);
+  await requireSpace(dir, (await file.stat()).size + SPARE_BYTES);
+  const sink = new Unpacked(prepared, signal);
+  await sink.open();
+  const { shares } = await readBackup(file, path, signal, sink).finally(() => sink.close());
+  const driver = options.driver ?? (await fastestDriver());
+  const copy = join(prepared, DATABASE);
+  const checkOptions = { file: path, driver, signal };
+  const checked = check ? await checkCopy(copy, checkOptions) : undefined;
+  if (checked === undefined) await requireDatabase(copy, checkOptions);
+  else if (checked.found > 0)
+    throw new BackupError('BACKUP_INCONSISTENT', { file: path, why: firstDifferences(checked) });
+  const database = new Database(prepared, driver);
+  database.renew();
+  database.close();
+  if (discard) await (await open(join(prepared, DISCARD), 'wx', 0o600)).close();
+  await syncTree(prepared);
+  return { shares, checked, isReplaced };
 }
 
 /** Writes the sections of a backup into a new directory. */
@@ -131,12 +164,13 @@ class Unpacked implements Sink {
   }
 }
 
-/** A shared folder on a mount cannot be renamed. */
-async function requireOneFileSystem(dir: string): Promise<void> {
-  const shares = join(dir, SHARES);
-  const found = await lstat(shares).catch(undefinedIfMissing);
-  if (found && found.dev !== (await stat(dir)).dev)
-    throw new BackupError('RESTORE_SHARES_ELSEWHERE', { shares });
+/** @throws BackupError RESTORE_SHARES_ELSEWHERE if `shares` is a mount */
+async function requireRenamable(dir: string): Promise<void> {
+  await tryRename(dir).catch((cause: unknown) => {
+    const [shares, trial] = [join(dir, SHARES), join(dir, TRIAL)];
+    const why = reason(cause);
+    throw new BackupError('RESTORE_SHARES_ELSEWHERE', { shares, trial, why }, { cause });
+  });
 }
 
 /** Syncs all directories. The files are synced already. */

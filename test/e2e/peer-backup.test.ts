@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/lib/clock.js';
@@ -26,6 +26,11 @@ async function pushSome(peer: PeerProcess, accepted: string[], signal: AbortSign
     if (answer?.ok !== true) return;
     accepted.push(url);
   }
+}
+
+/** The unfinished backups in a directory. */
+function unfinished(dir: string): readonly string[] {
+  return readdirSync(dir).filter((name) => name.endsWith('.partial'));
 }
 
 async function checked(file: string): Promise<{ documents: number; sharedObjects: number }> {
@@ -128,7 +133,7 @@ describe('peersync peer backup, restore and check', () => {
       void command.ended.then(() => {
         isOver = true;
       });
-      await until(() => isOver || existsSync(`${file}.partial`), 'the copy has begun');
+      await until(() => isOver || unfinished(files).length > 0, 'the copy has begun');
       (killed === 'command' ? command : peer.running).child.kill('SIGKILL');
       const { code, stderr } = await command.ended;
       if (code === 0) await checked(file);
@@ -140,9 +145,11 @@ describe('peersync peer backup, restore and check', () => {
       await peer.running.ended;
       const { stdout } = await peersync(['peer', 'check', '--data', data, '--json']);
       expect(JSON.parse(stdout)).toMatchObject({ agrees: true });
+      const left = unfinished(files);
       await peersync(['peer', 'backup', file, '--data', data, '--force']);
       expect((await checked(file)).documents).toBeGreaterThanOrEqual(accepted.length);
-      expect(existsSync(`${file}.partial`)).toBe(false);
+      expect(unfinished(files)).toEqual(left);
+      for (const name of left) rmSync(join(files, name));
     }
   });
 });

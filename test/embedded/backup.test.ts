@@ -60,7 +60,7 @@ async function backupOf(dir: string): Promise<string> {
 }
 
 function bring(dir: string, file: string, options = {}) {
-  return restore({ dir, file, discard: false, signal, driver, ...options });
+  return restore({ dir, file, check: true, discard: false, signal, driver, ...options });
 }
 
 async function codeOf(work: Promise<unknown>): Promise<string> {
@@ -88,14 +88,14 @@ describe('a backup', () => {
     const file = await backupOf(await stoppedPeer());
     expect(statSync(file).mode & 0o777).toBe(0o600);
     expect(readdirSync(join(file, '..'))).toEqual(['peer.backup']);
-    expect(await checkBackup(file, driver)).toEqual({
+    expect(await checkBackup(file, signal, driver)).toEqual({
       documents: 2,
       tables: 1,
       shares: 2,
       ...AGREES,
     });
     const dir = join(temporaryDirectory(), 'new');
-    expect(await bring(dir, file)).toMatchObject({ documents: 2, kept: undefined });
+    expect(await bring(dir, file)).toMatchObject({ checked: { documents: 2 }, kept: undefined });
     const peer = await openPeer({ dir });
     expect((await search(peer, { query: 'gruner' })).items[0]?.url).toBe('http://h/tea');
     expect((await peerdoc(peer, 'http://h/milk'))?.collections).toEqual(['c']);
@@ -144,13 +144,15 @@ describe('a backup', () => {
     const restored = await openPeer({ dir: other });
     for (let n = 0; n < before; n += 1)
       expect(await peerdoc(restored, `http://h/${n}`), `document ${n}`).toBeDefined();
-    expect(await checkPeer(dir, driver)).toMatchObject({ documents: 2 + number, ...AGREES });
+    expect(await checkPeer(dir, signal, driver)).toMatchObject({
+      documents: 2 + number,
+      ...AGREES,
+    });
   });
 
   it('never replaces a file unless that is asked for, nor leaves anything behind', async () => {
     const dir = await stoppedPeer();
     const file = await backupOf(dir);
-    writeFileSync(`${file}.partial`, 'of a killed backup');
     expect(await codeOf(save(dir, file))).toBe('BACKUP_EXISTS');
     await save(dir, file, { force: true });
     expect(readdirSync(join(file, '..'))).toEqual(['peer.backup']);
@@ -168,7 +170,7 @@ describe('a backup', () => {
     const bad = join(temporaryDirectory(), 'bad');
     const refused = async (bytes: Buffer | string): Promise<string> => {
       writeFileSync(bad, bytes);
-      const code = await codeOf(checkBackup(bad, driver));
+      const code = await codeOf(checkBackup(bad, signal, driver));
       expect(await codeOf(bring(dir, bad))).toBe(code);
       expect(snapshot(dir)).toEqual(before);
       return code;

@@ -5,6 +5,8 @@ import { checkPeer } from '../../src/embedded/check-peer.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { AskedTable, answered, driver, openDatabase, openPeer, push } from './support.js';
 
+const signal = new AbortController().signal;
+
 const LONG = `${'lorem ipsum '.repeat(9_000)}${'x'.repeat(40_000)}${'é'.repeat(40_000)}`;
 const DOCUMENTS = {
   'http://h/a%20Big%20Name.txt': 'The Title\nGrüne Wörter, 緑茶 and ΣΟΦΟΣ\0nul \ufffd end abé',
@@ -36,7 +38,7 @@ async function differences(...statements: readonly string[]): Promise<readonly s
   const database = openDatabase(dir);
   for (const sql of statements) database.run(sql);
   database.close();
-  return (await checkPeer(dir, driver)).differences;
+  return (await checkPeer(dir, signal, driver)).differences;
 }
 
 describe('the check of a peer', () => {
@@ -44,7 +46,7 @@ describe('the check of a peer', () => {
     const dir = await stopped();
     const before = readFileSync(join(dir, 'peer.sqlite'));
     const found = { documents: 5, tables: 1, shares: 0, differences: [], found: 0 };
-    expect(await checkPeer(dir, driver)).toEqual(found);
+    expect(await checkPeer(dir, signal, driver)).toEqual(found);
     expect(readFileSync(join(dir, 'peer.sqlite')).equals(before)).toBe(true);
   });
 
@@ -146,6 +148,6 @@ describe('the check of a peer', () => {
     const path = join(dir, 'peer.sqlite');
     const changed = readFileSync(path, 'latin1').replaceAll('ipsum', 'upsum');
     writeFileSync(path, changed, 'latin1');
-    expect((await checkPeer(dir, driver)).found).toBeGreaterThan(0);
+    expect((await checkPeer(dir, signal, driver)).found).toBeGreaterThan(0);
   });
 });

@@ -1,6 +1,6 @@
-import { readFileSync, statSync } from 'node:fs';
+import { readFileSync, statSync, truncateSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { Checkpoints } from '../../src/embedded/checkpoints.js';
+import { Checkpoints, LOG_FULL } from '../../src/embedded/checkpoints.js';
 import type { Database } from '../../src/embedded/database.js';
 import { silentLogger } from '../../src/lib/logger.js';
 import { FakeClock } from '../support/fake-clock.js';
@@ -27,6 +27,8 @@ describe('suspended checkpoints', () => {
     commitMuch(database);
     expect(file().equals(before)).toBe(true);
     checkpoints.resume(lease);
+    expect(file().equals(before), 'the answer waits for no checkpoint').toBe(true);
+    await clock.advance(1_000);
     expect(file().equals(before)).toBe(false);
     expect(log()).toBe(0);
 
@@ -41,6 +43,15 @@ describe('suspended checkpoints', () => {
     expect(() => checkpoints.resume(second.lease)).toThrow(/not renewed in time/);
     commitMuch(database);
     expect(log()).toBeLessThan(9_000_000);
+
+    const third = checkpoints.suspend();
+    commitMuch(database);
+    truncateSync(`${database.path}-wal`, 2 ** 30 + 1);
+    expect(() => checkpoints.renew(third.lease)).toThrow(
+      expect.objectContaining({ status: LOG_FULL }),
+    );
+    await clock.advance(1_000);
+    expect(log()).toBe(0);
     database.close();
   });
 });

@@ -119,7 +119,8 @@ describe('a database of the format before', () => {
         );
       migration.runSlice();
       isMigrated = documents.isMigrated;
-      expect(await checkDatabase(database)).toMatchObject({ differences: [], found: 0 });
+      const { signal } = new AbortController();
+      expect(await checkDatabase(database, signal)).toMatchObject({ differences: [], found: 0 });
       database.close();
     }
     const { database, find } = open(dir);

@@ -324,7 +324,8 @@ describe('an embedded peer', () => {
     for (const pk of deleted) expect(found.has(pk)).toBe(false);
     for (const { cells } of rows) expect(cells.a).toBe(cells.b);
     await peer.close();
-    expect(await checkPeer(dir, driver)).toMatchObject({ differences: [], found: 0 });
+    const { signal } = new AbortController();
+    expect(await checkPeer(dir, signal, driver)).toMatchObject({ differences: [], found: 0 });
   }, 120_000);
 
   it('reports a full disk, accepts nothing meanwhile, and continues when there is space', async (context) => {

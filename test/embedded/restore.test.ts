@@ -34,7 +34,7 @@ async function backupNamed(name: string, documents: number): Promise<string> {
 }
 
 function bring(dir: string, file: string, discard = false) {
-  return restore({ dir, file, discard, signal, driver });
+  return restore({ dir, file, check: true, discard, signal, driver });
 }
 
 async function codeOf(work: Promise<unknown>): Promise<string> {
@@ -53,7 +53,7 @@ async function contentOf(dir: string): Promise<string> {
   const shares = readdirSync(join(dir, 'shares')).map((group) =>
     readFileSync(join(dir, 'shares', group, 'which.txt'), 'utf8'),
   );
-  const { documents, found } = await checkPeer(dir, driver);
+  const { documents, found } = await checkPeer(dir, signal, driver);
   expect([found, first?.size]).toEqual([0, `${row?.cells.name} 0`.length]);
   return `${row?.cells.name} ${documents} ${[...new Set(shares)].join()} ${shares.length}`;
 }
@@ -62,7 +62,12 @@ describe('a restore', () => {
   it('keeps what was there before, and deletes it only if that is asked for', async () => {
     const [old, young] = [await backupNamed('old', 2), await backupNamed('young', 3)];
     const dir = temporaryDirectory();
-    expect(await bring(dir, old)).toMatchObject({ kept: undefined, documents: 2, shares: 5 });
+    expect(await bring(dir, old)).toMatchObject({
+      kept: undefined,
+      isReplaced: false,
+      checked: { documents: 2 },
+      shares: 5,
+    });
     expect(await contentOf(dir)).toBe('old 2 old 5');
     expect(await bring(dir, young)).toMatchObject({ kept: join(dir, 'before-restore') });
     expect(await contentOf(dir)).toBe('young 3 young 5');
@@ -146,7 +151,7 @@ const RUNNER = `
   const { driverNamed } = await import(new URL('driver.js', url));
   const { signal } = new AbortController();
   const named = await driverNamed(driver);
-  await restore({ dir, file, discard: discard === 'true', signal, driver: named });
+  await restore({ dir, file, check: true, discard: discard === 'true', signal, driver: named });
   console.log(steps);
 `;
 
