@@ -137,7 +137,7 @@ async function* checkOwner(
   ]);
   const seen = new Set(await new FolderCheck(systemClock).visible(folders));
   const unseen = owner.folders.filter((name) => !seen.has(name));
-  const differences = differenceOf(await new Abilities().of(programs), owner.abilities);
+  const differences = differenceOf(await new Abilities(systemClock).of(programs), owner.abilities);
   yield await find('folders', () => {
     if (unseen.length === 0) return 'all folders in which the owner sees files are there';
     throw new Wrong(

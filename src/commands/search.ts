@@ -27,6 +27,7 @@ export const searchCommand = define({
     keywords: z.array(z.string()).optional(),
     misread: z.array(z.string()).optional(),
     otherForms: z.number().optional(),
+    signsIgnored: z.literal(true).optional(),
     items: z.array(
       z.object({
         url: z.string(),
@@ -126,14 +127,27 @@ interface Terminal {
 /** The schemes of links. A document may have any scheme, and a terminal opens any link. */
 const LINKED = new Set(['http:', 'https:', 'ftp:', 'file:']);
 
+const SIGNS_IGNORED =
+  ', where the signs of words such as C++ are ignored until the index is migrated';
+
 /** Returns the results as lines. In a terminal, titles are bold links (OSC 8). */
 export function searchText(
   answer: SearchAnswer & { readonly query: string },
   out: Terminal,
   env: Readonly<Record<string, string | undefined>>,
 ): string[] {
-  const { corrected, items, keywords, misread, otherForms, query, total, totalIsExact, without } =
-    answer;
+  const {
+    corrected,
+    items,
+    keywords,
+    misread,
+    otherForms,
+    query,
+    signsIgnored,
+    total,
+    totalIsExact,
+    without,
+  } = answer;
   const isDrawn = canDraw(out, env);
   const width = isDrawn ? columnsOf(out) : undefined;
   const bold = (text: string) => (isDrawn && wantsColour(env) ? `\x1b[1m${text}\x1b[0m` : text);
@@ -149,10 +163,11 @@ export function searchText(
   const missing =
     without === undefined ? '' : `, without ${without.map(safe).join(' and without ')}`;
   const words = misread === undefined ? '' : `, with ${misread.map(safe).join(' and ')} as words`;
+  const signs = signsIgnored === undefined ? '' : SIGNS_IGNORED;
   const named = notIndexedLines(answer);
   if (items.length === 0)
     return [
-      `Nothing found for ${safe(query)}${words}.`,
+      `Nothing found for ${safe(query)}${words}${signs}.`,
       ...(named.length > 0 ? ['', ...named] : []),
     ];
   return [
@@ -163,7 +178,7 @@ export function searchText(
       `  ${factsOf(item)}`.trimEnd(),
       '',
     ]),
-    `${items.length} of ${many}${instead}${by}${forms}${missing}${words}.`,
+    `${items.length} of ${many}${instead}${by}${forms}${missing}${words}${signs}.`,
     ...(named.length > 0 ? ['', ...named] : []),
   ].filter((line, i, lines) => line !== '' || lines[i - 1] !== '');
 }

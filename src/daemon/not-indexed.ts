@@ -6,9 +6,9 @@ import { withConfig, withFile } from '../lib/hint.js';
 import { Pace, Yielder } from '../lib/slices.js';
 import { escapeInvisible, sentence } from '../lib/text.js';
 import type { CurrentConfig } from '../report/live.js';
-import { type Entry, EXCLUDED, recordKey } from '../state/entry.js';
+import { type Entry, recordKey } from '../state/entry.js';
 import type { State } from '../state/state.js';
-import { PRIVATE_KEY } from '../watch/rules/failures.js';
+import { UNNAMED } from '../watch/rules/failures.js';
 import { whyCommand } from './originals.js';
 
 export interface NotIndexedDeps {
@@ -45,8 +45,6 @@ const SLACK = 0.2;
 const MOST_SHOWN = 5;
 /** The most records that are read for an answer. Some may not be on disk yet. */
 const MOST_READ = 50;
-/** The codes of files whose names are not shown: a rule or a secret keeps them out. */
-const UNNAMED: ReadonlySet<string> = new Set([EXCLUDED, PRIVATE_KEY]);
 
 /**
  * The names of the files that are skipped or quarantined, so that a search finds them and says why
@@ -56,7 +54,8 @@ const UNNAMED: ReadonlySet<string> = new Set([EXCLUDED, PRIVATE_KEY]);
  * kept. If there are more, each reason (the code of the failure) keeps its newest names, and no
  * reason has more than its share while another one needs it: thousands of photographs without OCR
  * do not displace a document with a password. Files that a path rule excludes have no record, so
- * they are not found here. Neither are files with a private key.
+ * they are not found here. Neither are files with a private key, and files that cannot be read:
+ * nobody could look whether they have one.
  *
  * A question compares all names in memory, in slices: 10,000 take about 6 ms. The files of the
  * answer are read from the state on disk.

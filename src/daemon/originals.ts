@@ -3,12 +3,21 @@ import type { FolderConfig } from '../config/config.js';
 import { documentUrl } from '../config/url.js';
 import { openUnchanged, type ReadOrder, type Refusal, refusalFor } from '../content/file-reader.js';
 import type { OriginalAnswer } from '../embedded/daemon-link.js';
+import type { Clock } from '../lib/clock.js';
 import { withConfig } from '../lib/hint.js';
 import { escapeInvisible, sentence, shellWord } from '../lib/text.js';
 import type { CurrentConfig } from '../report/live.js';
-import { type ConfirmedItem, type Entry, isAway, isItem, keptOutFor } from '../state/entry.js';
+import {
+  type ConfirmedItem,
+  type Entry,
+  isAway,
+  isItem,
+  isMissing,
+  keptOutFor,
+} from '../state/entry.js';
 import type { State } from '../state/state.js';
 import { rootAt } from '../watch/root.js';
+import { UNNAMED } from '../watch/rules/failures.js';
 import { FolderRules } from '../watch/rules/folder-rules.js';
 import type { Watcher } from '../watch/watcher.js';
 
@@ -16,8 +25,11 @@ export interface OriginalsDeps {
   readonly state: Pick<State, 'committed'>;
   readonly watcher: Pick<Watcher, 'folderState' | 'isUnmounted'>;
   readonly current: Pick<CurrentConfig, 'config'>;
+  readonly clock: Pick<Clock, 'after'>;
   /** The configuration file, if commands have to name it with `-c`. */
   readonly configFile?: string | undefined;
+  /** @default openUnchanged */
+  readonly openFile?: typeof openUnchanged;
 }
 
 /** Why an original is not served. */
@@ -29,7 +41,19 @@ interface Unserved {
   readonly hint?: string;
 }
 
+/** The most files that are being opened. While a mount hangs, each keeps a thread of Node. */
+const MAX_OPENING = 2;
+/** The longest wait until fewer files are being opened, in ms. */
+const MAX_WAIT_MS = 10_000;
+
 const AGAIN = 'Try again in a moment.';
+/** Stands where a command with the path of the file would show its name. */
+const SEE_STATUS = 'See `peersync status`.';
+const CROWDED: Unserved = {
+  status: 503,
+  why: 'Other files are being opened, and their disk or network mount does not answer.',
+  hint: AGAIN,
+};
 const HELD: Unserved = {
   status: 409,
   why: 'The folder of the file is not there, or is another one than before.',
@@ -56,8 +80,14 @@ const UNOPENED: Readonly<Record<Exclude<Refusal['kind'], 'unreadable'>, Unserved
  * only if the state on disk has it as confirmed, the rules of its folder take it now, the folder is
  * the one that was scanned, and the open file stands at that path, through no link, in the version
  * that was confirmed.
+ *
+ * At most MAX_OPENING files are being opened at a time. The others wait, each for MAX_WAIT_MS.
  */
 export class Originals {
+  #opening = 0;
+  /** Called in this order when a file has been opened or refused. */
+  readonly #waiting = new Set<() => void>();
+
   constructor(private readonly deps: OriginalsDeps) {}
 
   /** Whether `open` is likely to open a file. Looks only at the state. */
@@ -68,6 +98,45 @@ export class Originals {
   }
 
   async open(url: string): Promise<OriginalAnswer> {
+    if (!(await this.#begin())) return this.#refused(CROWDED);
+    try {
+      return await this.#openNow(url);
+    } finally {
+      this.#end();
+    }
+  }
+
+  /** Waits until a file may be opened. @returns false if that takes too long */
+  #begin(): Promise<boolean> | true {
+    if (this.#opening < MAX_OPENING) {
+      this.#opening += 1;
+      return true;
+    }
+    return new Promise((resolve) => {
+      const begin = (): void => {
+        timer.cancel();
+        resolve(true);
+      };
+      const giveUp = (): void => {
+        this.#waiting.delete(begin);
+        resolve(false);
+      };
+      const timer = this.deps.clock.after(MAX_WAIT_MS, giveUp, { background: true });
+      this.#waiting.add(begin);
+    });
+  }
+
+  /** Leaves the place to the file that has waited longest. */
+  #end(): void {
+    const [next] = this.#waiting;
+    if (next === undefined) this.#opening -= 1;
+    else {
+      this.#waiting.delete(next);
+      next();
+    }
+  }
+
+  async #openNow(url: string): Promise<OriginalAnswer> {
     if (!this.#areServed)
       return this.#refused({
         status: 404,
@@ -87,7 +156,7 @@ export class Originals {
     const order = await this.#orderOf(entry, folder);
     if (!('file' in order)) return this.#refused(order, entry);
     try {
-      const { handle } = await openUnchanged(order);
+      const { handle } = await (this.deps.openFile ?? openUnchanged)(order);
       const { encoding, sha256 } = entry.version;
       const name = basename(entry.path);
       return { kind: 'opened', handle, name, stat: order.stat, sha256, encoding };
@@ -136,7 +205,11 @@ export class Originals {
     await rules.ignoreFiles.readAllAbove(path);
     const decision = rules.decide(path);
     if (!decision.take)
-      return { status: 404, why: `A rule keeps the file out: ${sentence(decision.rule)}` };
+      return {
+        status: 404,
+        why: `A rule keeps the file out: ${sentence(decision.rule)}`,
+        hint: SEE_STATUS,
+      };
     // The watcher looks at the root every few seconds, which is too seldom for this.
     const root = await rootAt(folder, this.deps.state.committed).catch(() => undefined);
     if (root === undefined || root.replaced !== undefined) return HELD;
@@ -150,7 +223,7 @@ export class Originals {
     const root = current.config.folders.find(({ name }) => name === entry?.folder)?.path;
     const command =
       entry === undefined || root === undefined
-        ? 'See `peersync status`.'
+        ? SEE_STATUS
         : `\`${whyCommand(join(root, entry.path))}\` says more about it.`;
     return {
       kind: 'refused',
@@ -166,9 +239,12 @@ export function whyCommand(path: string): string {
 }
 
 function unconfirmed(entry: Entry): Unserved {
-  const failure = entry.failure ?? keptOutFor(entry);
-  if (failure !== undefined && (entry.status === 'skipped' || entry.status === 'quarantined'))
-    return { status: 409, why: `The file is ${entry.status}: ${sentence(failure.message)}` };
-  if (isAway(entry)) return { status: 404, why: 'The file was removed from its folder.' };
+  const failure = entry.status === 'quarantined' ? entry.failure : keptOutFor(entry);
+  if (failure !== undefined) {
+    const state = entry.status === 'removing' ? 'kept out' : entry.status;
+    const why = `The file is ${state}: ${sentence(failure.message)}`;
+    return { status: 409, why, ...(UNNAMED.has(failure.code) && { hint: SEE_STATUS }) };
+  }
+  if (isMissing(entry)) return { status: 404, why: 'The file was removed from its folder.' };
   return { status: 409, why: 'The newest version of the file is not confirmed yet.' };
 }

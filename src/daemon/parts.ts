@@ -274,7 +274,7 @@ function connectPeer(
   const names = new NotIndexedNames({ state, current, clock, configFile });
   shutdown.add('names of files that are not indexed', () => names.stop());
   names.start().catch(onFailure);
-  const originals = new Originals({ state, watcher, current, configFile });
+  const originals = new Originals({ state, watcher, current, clock, configFile });
   connect({
     openOriginal: (url) => originals.open(url),
     aboutResults: async ({ urls, words }) => ({

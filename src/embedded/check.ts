@@ -49,7 +49,9 @@ const BELONGING = [
  * @returns the first difference, as the end of a sentence
  */
 export function checkSchema(database: Readable, driver: Driver): string | undefined {
-  const asText = (row: Row) => JSON.stringify([row.type, row.name, row.tbl_name, row.sql]);
+  // The layout of the statements may differ between releases.
+  const asText = ({ name, sql, tbl_name, type }: Row): string =>
+    JSON.stringify([type, name, tbl_name, String(sql).replace(/\s+/g, ' ')]);
   const expected = new Map(newSchema(driver).map((row) => [asText(row), row]));
   let rows: readonly Row[];
   try {
@@ -71,8 +73,8 @@ function labelOf({ name, type }: Row): string {
 }
 
 /**
- * Compares everything in a database that has to agree, after `checkSchema`. It only reads, in slices of time, and takes
- * a few numbers of memory a document.
+ * Compares everything in a database that has to agree, after `checkSchema`. It only reads, in
+ * slices of time, and takes a few numbers of memory a document.
  *
  * - The pages of the file, and the structure of the index (`PRAGMA integrity_check`).
  * - The terms that the index holds for each document, and those that follow from its text, its

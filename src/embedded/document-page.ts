@@ -7,11 +7,11 @@ import { shownTitle } from './content.js';
 import type { Database } from './database.js';
 import { findDocument } from './document-endpoints.js';
 import type { Document, DocumentStore } from './documents.js';
-import { MAX_DOCUMENTS_FOR_COMPOUNDS } from './find.js';
+import { MAX_DOCUMENTS_FOR_COMPOUNDS, markedQuery } from './find.js';
 import { withCompounds, withOtherForms } from './forms.js';
 import { originOf, timeOf } from './markup.js';
 import { MAX_MATCHES, MatchCount } from './matches.js';
-import { type ParsedQuery, parseQuery } from './query-parser.js';
+import type { ParsedQuery } from './query-parser.js';
 import { type SectionView, sectionMarkup } from './section-markup.js';
 import type { Context } from './server.js';
 import { TextSections } from './text-sections.js';
@@ -29,12 +29,17 @@ const MAX_COUNTS = 16;
 interface MarkedDocument {
   readonly document: Document;
   readonly text: TextSections;
-  readonly query: string;
+  /** The parameters of the links to its pages. */
+  readonly parameters: Parameters;
   readonly count: MatchCount;
-  readonly highlights: ParsedQuery['highlights'];
   /** Whether the text has only other forms of the words. */
   readonly isOfOtherForms: boolean;
   readonly yielder: Yielder;
+}
+
+interface Parameters extends Readonly<Record<string, string>> {
+  readonly urlhash: string;
+  readonly query: string;
 }
 
 /** What is asked for: a match, from 1, or a section of the text, from 0. */
@@ -46,7 +51,8 @@ interface Place {
 /**
  * Answers `/document`: one document for a person. It shows the section of the text with one match
  * of the query, and leads to the next one. `match=N` names it, and is the first one by default;
- * `part=N` shows a section instead. As JSON, it answers with the numbers of matches and pages.
+ * `part=N` shows a section instead. `forms=true` is set for results that have only other forms of
+ * the words. As JSON, it answers with the numbers of matches and pages.
  */
 export class DocumentPages {
   readonly #counts = new Map<string, MatchCount>();
@@ -60,28 +66,33 @@ export class DocumentPages {
   async answer(context: Context): Promise<string> {
     const form = await context.form();
     const document = findDocument(form, 'urlhash', this.documents);
-    const query = (form.text('query') ?? '').slice(0, 1_000);
+    const parameters = {
+      urlhash: document.urlhash,
+      query: (form.text('query') ?? '').slice(0, 1_000),
+      ...(form.text('forms') === 'true' && { forms: 'true' }),
+    };
     const part = form.text('part') === undefined ? undefined : form.number('part', 0, MAX_NUMBER);
-    const place = { match: form.number('match', 1, MAX_NUMBER), section: part };
+    const place = { match: Math.max(1, form.number('match', 1, MAX_NUMBER)), section: part };
     const isAll = context.as === 'json';
-    const marked = await this.#marked(document, query, place, context);
+    const marked = await this.#marked(document, parameters, place, context);
     return isAll ? context.record('', recordOf(marked)) : this.#page(marked, place, context);
   }
 
   /** Counts matches until the place is reached, and then for a while; for JSON, all of them. */
   async #marked(
     document: Document,
-    query: string,
+    parameters: Parameters,
     place: Place,
     context: Context,
   ): Promise<MarkedDocument> {
+    const { forms, query } = parameters;
     const text = new TextSections(this.documents, document.id);
     const yielder = new Yielder(this.clock);
     const count = async (
       { highlights }: ParsedQuery,
       isOfOtherForms: boolean,
     ): Promise<MarkedDocument> => {
-      const found = this.#countOf(document, `${isOfOtherForms} ${query}`, highlights);
+      const found = this.#countOf(document, query, highlights);
       const isReached = (): boolean =>
         place.section === undefined
           ? found.isCapped || found.sectionOf(place.match) !== undefined
@@ -90,23 +101,25 @@ export class DocumentPages {
       const isEnough = (): boolean =>
         context.isGone || (context.as === 'html' && isReached() && found.cost >= most);
       await found.goOn(text, isEnough, yielder);
-      return { document, text, query, count: found, highlights, isOfOtherForms, yielder };
+      return { document, text, parameters, count: found, isOfOtherForms, yielder };
     };
-    const asked = parseQuery(query);
+    const asked = markedQuery(query, { documents: this.documents, database: this.database });
     const marked = await count(asked, false);
     if (asked.highlights.isEmpty || !marked.count.isComplete || marked.count.matches > 0)
       return marked;
     // The search offers such documents, too.
-    for (const wider of this.#widerQueries(asked)) {
+    for (const wider of this.#widerQueries(asked, forms === 'true')) {
       const other = await count(wider, true);
       if (other.count.matches > 0) return other;
     }
     return marked;
   }
 
-  *#widerQueries(query: ParsedQuery): Iterable<ParsedQuery> {
+  /** Reads the whole vocabulary only if the search did so to find the document. */
+  *#widerQueries(query: ParsedQuery, isFoundByForms: boolean): Iterable<ParsedQuery> {
     const forms = withOtherForms(query, this.database);
     if (forms !== undefined) yield forms;
+    if (!isFoundByForms) return;
     if (this.documents.count('documents') > MAX_DOCUMENTS_FOR_COMPOUNDS) return;
     const compounds = withCompounds(query, this.database);
     if (compounds !== undefined) yield compounds;
@@ -117,7 +130,8 @@ export class DocumentPages {
     query: string,
     highlights: ParsedQuery['highlights'],
   ): MatchCount {
-    const key = JSON.stringify([id, digest, query]);
+    // The other forms of the words follow the whole index, so the query does not tell them.
+    const key = JSON.stringify([id, digest, query, highlights.words]);
     const count = this.#counts.get(key) ?? new MatchCount(highlights);
     // The count that was used last is the last one of the map.
     this.#counts.delete(key);
@@ -130,8 +144,9 @@ export class DocumentPages {
   }
 
   async #page(marked: MarkedDocument, place: Place, context: Context): Promise<string> {
-    const { document, query, text, yielder } = marked;
-    const { urlhash, url } = document;
+    const { document, parameters, text, yielder } = marked;
+    const { query, urlhash } = parameters;
+    const { url } = document;
     const view = viewOf(marked, place);
     const title = shownTitle(document);
     const { originals } = await context.deps.daemon.aboutResults({ urls: [url] });
@@ -161,7 +176,7 @@ function viewOf({ count }: MarkedDocument, { match, section }: Place): SectionVi
   const isSection = section !== undefined || count.matches === 0;
   const shown = isSection ? undefined : Math.min(match, count.matches);
   const found = shown === undefined ? count.section(section ?? 0) : count.sectionOf(shown);
-  const { matchesBefore = 0, number = section ?? 0, pagesBefore = 0 } = found ?? {};
+  const { matchesBefore = 0, number = 0, pagesBefore = 0 } = found ?? count.lastSection ?? {};
   return { section: number, match: shown, matchesBefore, pagesBefore };
 }
 
@@ -193,8 +208,8 @@ function matchesMarkup(
   view: SectionView,
   page: number | undefined,
 ): string {
-  const { count, document, highlights, isOfOtherForms, query } = marked;
-  if (highlights.isEmpty) return '';
+  const { count, document, isOfOtherForms, parameters } = marked;
+  if (count.highlights.isEmpty) return '';
   const { matches } = count;
   if (matches === 0)
     return '<p class="hint" role="status">No match in the text. The words are in the title or in the path, or none of them is in this document.</p>\n';
@@ -202,7 +217,7 @@ function matchesMarkup(
   const isLast = at >= matches && (count.isComplete || count.isCapped);
   const next = isLast ? 1 : at + 1;
   const previous = view.match === undefined ? at : at - 1;
-  const address = `/document?${new URLSearchParams({ urlhash: document.urlhash, query })}`;
+  const address = `/document?${new URLSearchParams(parameters)}`;
   const turn = (rel: string, match: number, label: string): string =>
     `<a rel="${rel}" href="${escapeMarkup(`${address}&match=${match}#match`)}" data-match="${match}">${label}</a>`;
   const forms = isOfOtherForms ? '<span class="hint">Only other forms of the words.</span>' : '';
@@ -238,12 +253,12 @@ function statusText(
 
 /** Returns the links to the sections before and after. */
 function turnsMarkup(
-  { document, query }: MarkedDocument,
+  { parameters }: MarkedDocument,
   { section }: SectionView,
   text: TextSections,
 ): string {
   const turn = (to: number, label: string): string =>
-    link({ urlhash: document.urlhash, query, part: String(to) }, '/document', label);
+    link({ ...parameters, part: String(to) }, '/document', label);
   const turns = [
     section > 0 ? turn(section - 1, '← Text before') : '',
     text.has(section + 1) ? turn(section + 1, 'More text →') : '',

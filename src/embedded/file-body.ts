@@ -12,7 +12,10 @@ export interface FileBody {
   readonly chunkBytes: number;
   /** Whether the open file is still the version that the head of the answer describes. */
   readonly isUnchanged: () => Promise<boolean>;
-  /** Called before and after the time in which the client does not take the next chunk. */
+  /**
+   * Called before and after the time in which the client does not take the next chunk. The wait for
+   * the last one ends when the stream is closed.
+   */
   readonly onWait?: (isWaiting: boolean) => void;
 }
 
@@ -51,7 +54,9 @@ async function* read(body: FileBody): AsyncGenerator<Buffer> {
     last = chunk.subarray(0, bytesRead);
   }
   if (!(await isUnchanged())) throw new Error('the file changed while it was read');
-  if (last !== undefined) yield last;
+  if (last === undefined) return;
+  onWait?.(true);
+  yield last;
 }
 
 /**

@@ -78,6 +78,8 @@ interface SearchResult {
   readonly otherForms?: number;
   /** The last term, if it was taken as a prefix because nothing has it as it is. */
   readonly prefix?: string;
+  /** Set if the signs of words such as C++ were ignored, because the index does not have all. */
+  readonly signsIgnored?: true;
 }
 
 interface SearchDeps {
@@ -167,8 +169,16 @@ function withoutCommonWords(query: ParsedQuery): ParsedQuery {
 }
 
 /**
- * Parses a query. While a database is migrated, the index does not have all symbol words, so they
- * are plain words.
+ * Returns a query with the words that the page of a result marks: those with which the search finds
+ * it.
+ */
+export function markedQuery(query: string, deps: SearchDeps): ParsedQuery {
+  return asQuestion(parsed(query, false, deps));
+}
+
+/**
+ * Parses a query. While a database is migrated, the index does not have all symbol words, so their
+ * signs are ignored.
  */
 function parsed(query: string, isTyping: boolean, { documents }: SearchDeps): ParsedQuery {
   const read = parseQuery(query, isTyping);
@@ -309,7 +319,9 @@ function run(parsed: ParsedQuery, request: SearchRequest, deps: SearchDeps): Sea
   const query = inCollections(parsed, request);
   const { collections } = query;
   const hasWords = [terms, excluded, groups, excludedGroups].some((list) => list.length > 0);
-  const isEmpty = !hasWords && urls.length + collections.length + filters.length === 0;
+  const areSignsIgnored = parsed.areSignsIgnored === true;
+  const hasFilters = urls.length + collections.length + filters.length > 0;
+  const isEmpty = !hasWords && !hasFilters && !areSignsIgnored;
   // Punctuation alone finds nothing. A query of spaces lists all documents.
   if (isEmpty && request.query.trim() !== '')
     return { total: 0, totalIsExact: true, found: [], highlights };
@@ -329,6 +341,7 @@ function run(parsed: ParsedQuery, request: SearchRequest, deps: SearchDeps): Sea
     highlights,
     condition: all,
     ...(parsed.common.length > 0 && { keywords: keywordsOf(parsed) }),
+    ...(areSignsIgnored && { signsIgnored: true }),
   };
 }
 

@@ -9,6 +9,10 @@ interface Properties {
 }
 
 const RULE = '---';
+/** A line that begins with a key. */
+const KEY = /^[\p{L}\p{N}_"'][^:]{0,100}:(?:\s|$)/u;
+/** A further line of a value, an item of a list, the end of one, or a comment. */
+const MORE = /^(?:\s|-\s|-$|[\]}#])/;
 /** A line `key: value`, without indentation. */
 const PROPERTY = /^(title|author|date):[ \t]+(.*)$/i;
 /** A value in quotes, with nothing but a comment behind it. */
@@ -20,11 +24,15 @@ const DAY = /^\d{4}-\d\d-\d\d(?!\d)/;
 
 /**
  * Returns the number of lines that the properties before a text take (front matter), between two
- * lines `---`; 0 if there are none.
+ * lines `---`; 0 if there are none. A line `---` may also be a rule with text below it.
  */
 export function endOfProperties(lines: readonly string[]): number {
   if (lines[0]?.replace(/^\ufeff/, '').trimEnd() !== RULE) return 0;
-  return lines.findIndex((line, i) => i > 0 && line.trimEnd() === RULE) + 1;
+  const end = lines.findIndex((line, i) => i > 0 && line.trimEnd() === RULE);
+  const filled = lines.slice(1, Math.max(1, end)).filter((line) => line.trim() !== '');
+  const keys = filled.filter((line) => KEY.test(line));
+  const areProperties = filled.every((line) => KEY.test(line) || MORE.test(line));
+  return areProperties && (keys.length > 0 || filled.length === 0) ? end + 1 : 0;
 }
 
 /**

@@ -1,9 +1,8 @@
 import type { Yielder } from '../lib/slices.js';
 import type { Highlights } from './query-parser.js';
-import { highlightAt } from './snippets.js';
-import { plainWord } from './symbol-words.js';
+import { plainWord, symbolWordsAt } from './symbol-words.js';
 import { pageEndsIn, type TextSections } from './text-sections.js';
-import { fold, placedWords } from './words.js';
+import { fold, type PlacedWord, placedWords } from './words.js';
 
 /** A highlighted word in a text. */
 export interface Mark {
@@ -17,6 +16,8 @@ export interface Mark {
 interface MarkedPiece {
   readonly text: string;
   readonly marks: readonly Mark[];
+  /** Whether it has the letters of a word, so that each of its words was compared. */
+  readonly isPlaced: boolean;
   /** The time that it took, in units of about 30 µs. */
   readonly cost: number;
 }
@@ -38,8 +39,13 @@ export function* markedPieces(text: string, highlights: Highlights): Iterable<Ma
   const search = new QuickSearch(highlights);
   for (const piece of piecesOf(text)) {
     if (search.mayMatch(piece))
-      yield { text: piece, marks: marksIn(piece, highlights), cost: PLACED_COST };
-    else yield { text: piece, marks: [], cost: QUICK_COST };
+      yield {
+        text: piece,
+        marks: marksIn(piece, highlights),
+        isPlaced: true,
+        cost: PLACED_COST,
+      };
+    else yield { text: piece, marks: [], isPlaced: false, cost: QUICK_COST };
   }
 }
 
@@ -55,6 +61,16 @@ function* piecesOf(text: string): Iterable<string> {
     yield text.slice(start, end);
     start = end;
   }
+}
+
+/** Returns the highlighted word or symbol word at the place of a word; undefined if none is. */
+export function highlightAt(
+  text: string,
+  word: PlacedWord,
+  highlights: Highlights,
+): PlacedWord | undefined {
+  if (highlights.isEmpty) return undefined;
+  return [...symbolWordsAt(text, word), word].find((each) => highlights.has(each.word));
 }
 
 function marksIn(text: string, highlights: Highlights): readonly Mark[] {
@@ -116,7 +132,7 @@ interface Section {
 
 /**
  * Counts the matches and the pages of a document, section by section. It can be interrupted, and
- * goes on where it was.
+ * goes on where it was. Several requests may have it go on at the same time.
  */
 export class MatchCount {
   readonly #sections: Section[] = [];
@@ -124,8 +140,10 @@ export class MatchCount {
   #pages = 0;
   #cost = 0;
   #isComplete = false;
+  /** The section that is being counted, for all requests that wait for it. */
+  #underWay: Promise<void> | undefined;
 
-  constructor(private readonly highlights: Highlights) {}
+  constructor(readonly highlights: Highlights) {}
 
   /** Number of matches that were counted. */
   get matches(): number {
@@ -155,19 +173,24 @@ export class MatchCount {
   /** Counts on until `isEnough`, or to the end of the text. */
   async goOn(text: TextSections, isEnough: () => boolean, yielder: Yielder): Promise<void> {
     while (!this.#isComplete && !isEnough()) {
-      const number = this.#sections.length;
-      const section = text.at(number);
-      const matches = await this.#count(section ?? '', yielder);
-      // Another request may have counted this section meanwhile.
-      if (this.#sections.length !== number) continue;
-      if (section === undefined) {
-        this.#isComplete = true;
-        return;
-      }
-      this.#sections.push({ number, matchesBefore: this.#matches, pagesBefore: this.#pages });
-      this.#matches += matches;
-      this.#pages += pageEndsIn(section);
+      this.#underWay ??= this.#countNext(text, yielder).finally(() => {
+        this.#underWay = undefined;
+      });
+      await this.#underWay;
     }
+  }
+
+  async #countNext(text: TextSections, yielder: Yielder): Promise<void> {
+    const number = this.#sections.length;
+    const section = text.at(number);
+    const matches = await this.#count(section ?? '', yielder);
+    if (section === undefined) {
+      this.#isComplete = true;
+      return;
+    }
+    this.#sections.push({ number, matchesBefore: this.#matches, pagesBefore: this.#pages });
+    this.#matches += matches;
+    this.#pages += pageEndsIn(section);
   }
 
   async #count(section: string, yielder: Yielder): Promise<number> {
@@ -186,6 +209,11 @@ export class MatchCount {
   /** Returns a section that was counted; undefined if it was not. */
   section(number: number): Section | undefined {
     return this.#sections[number];
+  }
+
+  /** The last section that was counted; undefined if there is none. */
+  get lastSection(): Section | undefined {
+    return this.#sections.at(-1);
   }
 
   /** Returns the section that has a match, counted from 1; undefined if it was not counted. */

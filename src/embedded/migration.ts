@@ -51,23 +51,28 @@ export class Migration {
    * Migrates some documents. If one cannot be indexed again, it is logged and left out, and the
    * slice is repeated without it.
    *
-   * @throws the error of a failing disk
+   * @throws the error of a failing disk, or of a database that has lost its place
    */
   runSlice(): void {
     const { clock, database, documents } = this.#options;
     const slice = new Yielder(clock);
     const began = clock.now();
+    /** The document whose words are being added. */
     let current: number | undefined;
     try {
       database.transaction(() => {
+        let next: number | undefined;
         do {
-          current = documents.nextToMigrate();
-          if (current === undefined) break;
-          if (!this.#rejected.has(current)) documents.addSymbolWords(current);
-          documents.setMigratedFrom(current);
+          next = documents.nextToMigrate();
+          if (next === undefined) break;
+          if (!this.#rejected.has(next)) {
+            current = next;
+            documents.addSymbolWords(next);
+            current = undefined;
+          }
+          documents.setMigratedFrom(next);
         } while (!slice.isDue);
-        if (current === undefined) documents.endMigration();
-        current = undefined;
+        if (next === undefined) documents.endMigration();
         documents.merge(clock.now() - began);
       });
     } catch (error) {

@@ -22,17 +22,18 @@ export function soughtWords({
   offset,
   query,
 }: SearchRequest): readonly SoughtWord[] | undefined {
-  // Names of files have plain words only.
-  const parsed = withPlainWords(parseQuery(query, isTyping));
+  const asked = parseQuery(query, isTyping);
   const others = [
-    parsed.excluded,
-    parsed.groups,
-    parsed.excludedGroups,
-    parsed.collections,
-    parsed.urls,
-    parsed.filters,
+    asked.excluded,
+    asked.groups,
+    asked.excludedGroups,
+    asked.collections,
+    asked.urls,
+    asked.filters,
   ];
   if (offset > 0 || collection !== '' || others.some((list) => list.length > 0)) return undefined;
+  // Names of files have plain words only.
+  const parsed = withPlainWords(asked);
   const telling = isQuestion(parsed.terms) ? parsed.terms.filter(tellsApart) : parsed.terms;
   const words = telling.flatMap(({ isPrefix, variants, words: [word, ...more] }): SoughtWord[] => {
     if (word === undefined) return [];

@@ -11,6 +11,14 @@ const MAX_OPEN = 32;
 const CHUNK_BYTES = 65_536;
 /** The longest wait until a client takes the next chunk, in ms. */
 const MAX_STALL_MS = 30_000;
+/** The longest wait until the daemon has opened a file, in ms. */
+const MAX_OPENING_MS = 10_000;
+const NOT_OPENED: OriginalAnswer = {
+  kind: 'refused',
+  status: 503,
+  message:
+    'The file was not opened within 10 seconds: its disk or network mount does not answer. Try again later.',
+};
 
 /** The types of files that a browser shows, none of which runs as a page of this peer. */
 const SHOWN_TYPES: Readonly<Record<string, string>> = {
@@ -28,7 +36,10 @@ const TEXT_EXTENSIONS: ReadonlySet<string> = new Set(
 /** The encodings without a name that browsers know. */
 const NOT_TEXT: ReadonlySet<Encoding> = new Set(['binary', 'document', 'unknown-8bit']);
 
-/** An original may not run or load anything as a page of this peer. */
+/**
+ * An original may not run or load anything as a page of this peer. The PDF viewer of Chromium works
+ * in this sandbox.
+ */
 const CONTENT_SECURITY_POLICY =
   "sandbox; default-src 'none'; img-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
 
@@ -37,7 +48,8 @@ const CONTENT_SECURITY_POLICY =
  * is served, and opens it. A peer that runs alone has no files.
  *
  * Every open file is counted from the question to the daemon until it is closed. It is closed when
- * it has been sent, when the client goes away, and when the client takes nothing for a while.
+ * it has been sent, when the client goes away, and when the client takes nothing for a while. A
+ * file that is not opened soon is counted no longer, and closed if it is opened after all.
  */
 export class Originals {
   #open = 0;
@@ -70,7 +82,7 @@ export class Originals {
     };
     let answer: OriginalAnswer;
     try {
-      answer = await facts.openOriginal(url);
+      answer = await this.#opened(facts.openOriginal(url));
     } catch (error) {
       release();
       throw error;
@@ -78,6 +90,20 @@ export class Originals {
     if (answer.kind === 'opened') return this.#send(answer, context, release);
     release();
     throw new Refusal(answer.status, answer.message);
+  }
+
+  /** Returns the answer of the daemon, or a refusal if it takes too long. */
+  async #opened(opening: Promise<OriginalAnswer>): Promise<OriginalAnswer> {
+    const wait = new AbortController();
+    const late = this.clock.sleep(MAX_OPENING_MS, wait.signal).then(() => undefined);
+    const answer = await Promise.race([opening, late]).finally(() => wait.abort());
+    if (answer !== undefined) return answer;
+    const closeLate = async (opened: OriginalAnswer): Promise<void> => {
+      if (opened.kind === 'opened') await opened.handle.close();
+    };
+    // The client has its answer. A late failure leaves nothing open.
+    opening.then(closeLate).catch(() => {});
+    return NOT_OPENED;
   }
 
   /** @param release called once, when the file is closed */

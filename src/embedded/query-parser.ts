@@ -1,5 +1,5 @@
 import { FILTER_NAMES, type Filter, type FilterName, parseFilter } from './filters.js';
-import { plainWord, symbolTermsOf } from './symbol-words.js';
+import { isSymbolTerm, plainWord, symbolTermsOf } from './symbol-words.js';
 import { fold, wordsOf } from './words.js';
 
 /** A query with more words is read up to this one. */
@@ -67,6 +67,8 @@ export interface ParsedQuery {
   readonly filters: readonly Filter[];
   /** Filters with a value that cannot be understood, as they were written. They are words. */
   readonly misread: readonly string[];
+  /** Set if the query had symbol words, whose signs are ignored. */
+  readonly areSignsIgnored?: true;
   readonly highlights: Highlights;
 }
 
@@ -117,22 +119,41 @@ export function withTerms(query: ParsedQuery, terms: readonly Term[]): ParsedQue
   return { ...query, terms, highlights };
 }
 
-/** Returns the query with plain words in place of symbol words: `c` for `C++`. */
+/**
+ * Returns the query with plain words in place of symbol words: `c` for `C++`. It finds all
+ * documents that the query finds, and more: `-C++` excludes nothing, because `-c` would exclude
+ * every C.
+ */
 export function withPlainWords(query: ParsedQuery): ParsedQuery {
+  const { excluded, excludedGroups, groups, terms } = query;
+  if (![...terms, ...groups, ...excluded, ...excludedGroups].some(hasSigns)) return query;
   const plainGroup = (group: Group): Group => ({
     ...group,
     parts: group.parts.map(plainClause),
-    excluded: group.excluded.map(plainClause),
+    excluded: withoutSymbolWords(group.excluded),
   });
   const plainClause = (clause: Clause): Clause =>
     clause.kind === 'term' ? plainTerm(clause) : plainGroup(clause);
   const plain = {
     ...query,
-    groups: query.groups.map(plainGroup),
-    excluded: query.excluded.map(plainTerm),
-    excludedGroups: query.excludedGroups.map(plainGroup),
+    groups: groups.map(plainGroup),
+    excluded: withoutSymbolWords(excluded),
+    excludedGroups: withoutSymbolWords(excludedGroups),
+    areSignsIgnored: true as const,
   };
-  return withTerms(plain, query.terms.map(plainTerm));
+  return withTerms(plain, terms.map(plainTerm));
+}
+
+/** Whether a clause has a symbol word. */
+function hasSigns(clause: Clause): boolean {
+  return clause.kind === 'term'
+    ? clause.symbols.length > 0 || clause.words.some(isSymbolTerm)
+    : [...clause.parts, ...clause.excluded].some(hasSigns);
+}
+
+/** Returns the clauses that have no symbol words. */
+function withoutSymbolWords<Kind extends Clause>(clauses: readonly Kind[]): readonly Kind[] {
+  return clauses.filter((clause) => !hasSigns(clause));
 }
 
 /** Returns a term with plain words in place of symbol words. */

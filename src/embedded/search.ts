@@ -7,7 +7,7 @@ import { findDocuments, MAX_COUNTED, type SearchRequest } from './find.js';
 import type { Form } from './form.js';
 import { originOfResult, timeOf } from './markup.js';
 import { notIndexedFields, notIndexedMarkup, soughtWords } from './not-indexed.js';
-import { type Highlights, parseQuery, termsOf } from './query-parser.js';
+import { parseQuery, termsOf } from './query-parser.js';
 import type { Context, PeerDeps } from './server.js';
 import { highlighted, SnippetBudget, snippetFor } from './snippets.js';
 
@@ -30,7 +30,7 @@ type SearchResult = Awaited<ReturnType<typeof find>>;
 export async function searchJson(context: Context): Promise<string> {
   const request = readRequest(await context.form());
   const { hits, notIndexed, total, totalIsExact, ...how } = await find(request, context.deps);
-  const { prefix, corrected, keywords, otherForms, without } = how;
+  const { prefix, corrected, keywords, otherForms, signsIgnored, without } = how;
   const items = hits.map(({ document, hasOriginal, snippet }) => ({
     url: document.url,
     title: document.title,
@@ -54,6 +54,7 @@ export async function searchJson(context: Context): Promise<string> {
     total,
     totalIsExact,
     otherForms,
+    signsIgnored,
     items,
     ...notIndexedFields(notIndexed),
   });
@@ -74,7 +75,7 @@ ${searchForm(request, documents)}
 <div id="results">
 ${facetsMarkup(request, result, context.deps)}
 <ol class="hits" start="${request.offset + 1}">
-${result.hits.map((hit) => hitItem(hit, result.corrected ?? linkedQuery(request, result), result.highlights)).join('\n')}
+${result.hits.map((hit) => hitItem(hit, result.corrected ?? linkedQuery(request, result), result)).join('\n')}
 </ol>
 ${foundNothing ? HELP : pager(request, result)}
 ${result.hits.length > 0 ? KEYS : ''}
@@ -113,7 +114,17 @@ async function find(request: SearchRequest, deps: PeerDeps) {
 
 function resultLine(
   request: SearchRequest,
-  { prefix, corrected, hits, keywords, otherForms, total, totalIsExact, without }: SearchResult,
+  {
+    prefix,
+    corrected,
+    hits,
+    keywords,
+    otherForms,
+    signsIgnored,
+    total,
+    totalIsExact,
+    without,
+  }: SearchResult,
 ): string {
   const collection = request.collection === '' ? '' : ` in ${request.collection}`;
   const where = [
@@ -128,6 +139,7 @@ function resultLine(
     ...(prefix === undefined ? [] : [`, none of which has ${prefix} as it is`]),
     ...(without === undefined ? [] : [`, without ${without.join(' and without ')}`]),
     ...misreadOf(request).map((filter) => `, with ${filter} as words (${FILTER_FORMS})`),
+    ...(signsIgnored === undefined ? [] : [SIGNS_IGNORED]),
   ].join('');
   if (request.query.trim() === '')
     return total === 0 ? `No documents${collection} yet.` : `Newest documents${collection}`;
@@ -139,6 +151,9 @@ function resultLine(
     return `${shown} of more than ${counted(total, 'result')}${where}, in titles first, then newest first`;
   return `${shown} of ${counted(total, 'result')}${where}`;
 }
+
+const SIGNS_IGNORED =
+  ', where the signs of words such as C++ are ignored until the index is migrated';
 
 /** Filters are written so. Others are taken as words. */
 const FILTER_FORMS = 'a filter is date:2024-03, date:2024..2025, size:>1M or size:1k..1M';
@@ -220,7 +235,7 @@ ${[option('', 'all'), ...offered.map((collection) => option(collection, collecti
 function hitItem(
   { document, hasOriginal, snippet }: SearchResult['hits'][number],
   query: string,
-  highlights: Highlights,
+  { highlights, otherForms, total }: SearchResult,
 ): string {
   const { author, collections, date, url, urlhash, words } = document;
   const metadata = [
@@ -232,7 +247,10 @@ function hitItem(
     (fact) => fact !== '',
   );
   // Leads to the first match, also without the script.
-  const page = `/document?${new URLSearchParams({ urlhash, query })}${highlights.isEmpty ? '' : '#match'}`;
+  const parameters = new URLSearchParams({ urlhash, query });
+  // Compounds are looked for only if the words are found in no other way.
+  if (otherForms === total) parameters.set('forms', 'true');
+  const page = `/document?${parameters}${highlights.isEmpty ? '' : '#match'}`;
   return `<li>
 <h2 dir="auto"><a href="${escapeMarkup(page)}">${highlighted(shownTitle(document), highlights)}</a></h2>
 <p dir="auto">${highlighted(snippet, highlights)}</p>

@@ -1,7 +1,6 @@
 import type { Yielder } from '../lib/slices.js';
 import { escapeMarkup } from '../web/markup.js';
 import { MAX_MATCHES, type MatchCount, markedPieces } from './matches.js';
-import type { Highlights } from './query-parser.js';
 import { PAGE_END, pageEndsIn, type TextSections } from './text-sections.js';
 
 /** A section of a text as a page shows it. */
@@ -16,7 +15,6 @@ export interface SectionView {
 
 interface SectionSource {
   readonly text: TextSections;
-  readonly highlights: Highlights;
   readonly count: MatchCount;
   /** Whether form feeds end the pages of the document. */
   readonly isPaged: boolean;
@@ -39,7 +37,7 @@ export async function sectionMarkup(
   let markup = '';
   let page: number | undefined;
   let match = view.matchesBefore;
-  for (const piece of markedPieces(text, source.highlights)) {
+  for (const piece of markedPieces(text, source.count.highlights)) {
     let at = 0;
     for (const { start, end, isFirst } of piece.marks) {
       markup += pages.markup(piece.text.slice(at, start));

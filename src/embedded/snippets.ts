@@ -1,7 +1,9 @@
 import { escapeMarkup } from '../web/markup.js';
 import type { Document, DocumentStore } from './documents.js';
+import { endOfProperties } from './front-matter.js';
+import { highlightAt, markedPieces } from './matches.js';
 import type { Highlights } from './query-parser.js';
-import { isSymbolTerm, plainWord, symbolWordsAt, writtenWord } from './symbol-words.js';
+import { isSymbolTerm, plainWord, writtenWord } from './symbol-words.js';
 import { type PlacedWord, placedWords, UNSPACED_WORD } from './words.js';
 
 /** The parts of a text that are searched for a snippet. */
@@ -11,9 +13,14 @@ const SEARCHED_PARTS = 4;
 export class SnippetBudget {
   #left = 1_000_000;
 
-  /** Takes what it costs to search a text. @returns whether that much was left */
-  take(text: string): boolean {
-    this.#left -= text.length;
+  /**
+   * Takes what it costs to search a text.
+   *
+   * @param times how much longer it takes than a search for a few words
+   * @returns whether that much was left
+   */
+  take(text: string, times = 1): boolean {
+    this.#left -= text.length * times;
     return this.#left >= 0;
   }
 }
@@ -34,7 +41,7 @@ export function snippetFor(
   for (let part = 0; part < SEARCHED_PARTS && !highlights.isEmpty; part += 1) {
     const text = part === 0 ? start : documents.textPart(id, part);
     if (text === undefined || !budget.take(text)) break;
-    const found = snippetOf(text, highlights, isMarkdown);
+    const found = snippetOf(text, highlights, isMarkdown, budget);
     if (found !== undefined && found.words > (best?.words ?? 0)) best = found;
     if (best?.words === Math.min(MAX_SOUGHT, highlights.words.length)) break;
   }
@@ -66,9 +73,10 @@ export function snippetOf(
   text: string,
   highlights: Highlights,
   isMarkdown = false,
+  budget = new SnippetBudget(),
 ): Snippet | undefined {
   const ranked = windowsOf(placesOf(text, highlights));
-  if (ranked.length === 0) return firstSnippet(text, highlights, isMarkdown);
+  if (ranked.length === 0) return firstSnippet(text, highlights, isMarkdown, budget);
   // A word in the address of a link is not part of the text that Markdown shows.
   for (const start of isMarkdown ? ranked.slice(0, MAX_WINDOWS) : ranked.slice(0, 1)) {
     const found = snippetAround(text, start, isMarkdown);
@@ -79,31 +87,27 @@ export function snippetOf(
 }
 
 /**
- * Returns the part of a text around the first highlighted word. It knows every spelling, and takes
- * ten times as long.
+ * Returns the part of a text around the first highlighted word. It knows every spelling. A piece of
+ * the text that has the letters of a word takes ten times as long, and longer for more words.
  */
 function firstSnippet(
   text: string,
   highlights: Highlights,
   isMarkdown: boolean,
+  budget: SnippetBudget,
 ): Snippet | undefined {
-  for (const word of placedWords(text)) {
-    if (highlightAt(text, word, highlights) === undefined) continue;
-    const found = snippetAround(text, word.start, isMarkdown);
-    const isShown = (each: PlacedWord) => highlightAt(found, each, highlights) !== undefined;
-    if (!isMarkdown || [...placedWords(found)].some(isShown)) return { text: found, words: 1 };
+  const times = 10 + 2 * highlights.words.length;
+  let begin = 0;
+  for (const { isPlaced, marks, text: piece } of markedPieces(text, highlights)) {
+    for (const { start } of marks) {
+      const found = snippetAround(text, begin + start, isMarkdown);
+      const isShown = (each: PlacedWord) => highlightAt(found, each, highlights) !== undefined;
+      if (!isMarkdown || [...placedWords(found)].some(isShown)) return { text: found, words: 1 };
+    }
+    if (isPlaced && !budget.take(piece, times)) return undefined;
+    begin += piece.length;
   }
   return undefined;
-}
-
-/** Returns the highlighted word or symbol word at the place of a word; undefined if none is. */
-export function highlightAt(
-  text: string,
-  word: PlacedWord,
-  highlights: Highlights,
-): PlacedWord | undefined {
-  if (highlights.isEmpty) return undefined;
-  return [...symbolWordsAt(text, word), word].find((each) => highlights.has(each.word));
 }
 
 function snippetAround(text: string, start: number, isMarkdown: boolean): string {
@@ -218,13 +222,12 @@ function oneLine(text: string): string {
 
 const MARKDOWN = /\.(md|markdown|mdown|mkd|mdx)$/i;
 const MAX_FRONT_MATTER_CHARS = 16_384;
-/** Lines of `key: value` between `---`. */
-const FRONT_MATTER = /^\ufeff?---[ \t]*\r?\n(?:(?!---)[^\n]*\n)*?---[ \t]*(?:\r?\n|$)/;
 
 /** Returns a text without front matter, and without a first line that repeats the title. */
 export function bodyOf(text: string, title: string, isMarkdown: boolean): string {
-  const matter = isMarkdown ? FRONT_MATTER.exec(text.slice(0, MAX_FRONT_MATTER_CHARS)) : null;
-  const body = text.slice(matter?.[0].length ?? 0).trimStart();
+  const head = isMarkdown ? text.slice(0, MAX_FRONT_MATTER_CHARS).split('\n') : [];
+  const matter = head.slice(0, endOfProperties(head)).map((line) => `${line}\n`);
+  const body = text.slice(matter.join('').length).trimStart();
   const end = body.search(/\n|$/);
   const first = body.slice(0, Math.min(end, SNIPPET_CHARS));
   const isTitle = oneLine(isMarkdown ? withoutMarks(first) : first) === title;

@@ -14,7 +14,7 @@ export class TextSections {
   #last: { readonly number: number; readonly text: string | undefined } | undefined;
 
   constructor(
-    private readonly documents: DocumentStore,
+    private readonly documents: Pick<DocumentStore, 'textPart'>,
     private readonly id: number,
   ) {}
 

@@ -8,7 +8,7 @@ import type { Config } from '../config/config.js';
 import type { NewExtract } from '../content/extracts.js';
 import type { Programs } from '../content/helpers/programs.js';
 import type { PageProgress } from '../content/readers/document-reader.js';
-import type { Clock } from '../lib/clock.js';
+import { type Clock, within } from '../lib/clock.js';
 import { type FileStat, fileStat } from '../lib/file.js';
 import { RESULT } from '../uplink/document-answer.js';
 import type { DocumentOrder, Packers } from '../uplink/documents.js';
@@ -17,6 +17,7 @@ import {
   type ExtractJob,
   type ExtractResult,
   type Keys,
+  LOOK_MS,
   MAX_TEXT_BYTES,
   TEXT_KEPT_MS,
 } from './protocol.js';
@@ -54,7 +55,7 @@ export class ExtractionWork {
 
   /** @throws Error if the job is of another form */
   async run(job: Job): Promise<ExtractResult> {
-    const { config, extractDocument, programs, refusal } = this.deps;
+    const { clock, config, extractDocument, programs, refusal } = this.deps;
     const terms = EXTRACT_JOB.parse(job.data);
     const { folder, path, readsTextAsHtml, version, wanted } = terms;
     const why = await refusal(terms);
@@ -79,8 +80,10 @@ export class ExtractionWork {
     // The stop of the worker, or a new owner, may have ended the reading.
     const whyNow = read.kind === 'stale' ? await refusal(terms) : undefined;
     if (whyNow !== undefined) return { kind: 'notHere', why: whyNow };
-    // It may have been read by a program that was updated meanwhile.
-    if (!(await programs.isCurrent())) return { kind: 'notHere', why: 'idle' };
+    // A program may have been updated meanwhile, and a beat may have found it again since.
+    const isSame = programs.current === order.programs;
+    if (!isSame || !(await within(clock, LOOK_MS, programs.isCurrent(), false)))
+      return { kind: 'notHere', why: 'idle' };
     if (read.kind === 'extracted') return await this.#answer(read, `${job.id}`);
     // Only a document that was read, or that every machine refuses, has a result of this form.
     const { data } = RESULT.safeParse(read);

@@ -1,8 +1,6 @@
 import { opendir, realpath } from 'node:fs/promises';
-import type { Clock } from '../lib/clock.js';
-
-/** Longest time to look into a folder, in ms. A network file system may hang. */
-const LOOK_MS = 3_000;
+import { type Clock, within } from '../lib/clock.js';
+import { LOOK_MS } from './protocol.js';
 
 interface Folder {
   readonly name: string;
@@ -29,11 +27,7 @@ export class FolderCheck {
     const pending = this.#underWay.get(path);
     const look = pending ?? hasEntries(path).finally(() => this.#underWay.delete(path));
     this.#underWay.set(path, look);
-    const limit = new AbortController();
-    const isLate = this.clock.sleep(LOOK_MS, limit.signal).then(() => false);
-    const isSeen = await Promise.race([look, isLate]);
-    limit.abort();
-    return isSeen;
+    return await within(this.clock, LOOK_MS, look, false);
   }
 }
 

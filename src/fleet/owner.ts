@@ -74,7 +74,7 @@ export class FleetOwner {
   readonly push: { readonly jobs: JobQueue; readonly waiting: Redis } | undefined;
   readonly keys: Keys;
   readonly redis: Redis;
-  readonly abilities = new Abilities();
+  readonly abilities: Abilities;
   readonly #connections: RedisConnections;
   readonly #deps: FleetOwnerDeps;
   readonly #folderCheck: FolderCheck;
@@ -111,6 +111,7 @@ export class FleetOwner {
     this.#connections = connections;
     this.#deps = deps;
     this.#answeredAt = clock.now();
+    this.abilities = new Abilities(clock);
     this.#folderCheck = new FolderCheck(clock);
     this.looked = new Promise((resolve) => {
       this.#onLooked = resolve;

@@ -1,6 +1,5 @@
 import { hash } from 'node:crypto';
 import { z } from 'zod';
-import type { Programs } from '../content/helpers/programs.js';
 import { ENCODINGS } from '../lib/file.js';
 import { PEER_ERROR_CODES } from '../peer/errors.js';
 import { RESULT } from '../uplink/document-answer.js';
@@ -187,11 +186,6 @@ export function referenceOf(job: Omit<ExtractJob, 'abilities' | 'epoch'>): strin
   return JSON.stringify([...file, wanted, readsTextAsHtml, programs]);
 }
 
-/** Returns a digest of programs with their arguments, settings and versions. */
-export function programsDigest(programs: Programs): string {
-  return hash('sha256', JSON.stringify(programs), 'hex');
-}
-
 /** Whether a relative path leads nowhere else. */
 function isBelow(path: string): boolean {
   return path.split('/').every((name) => !['', '.', '..'].includes(name)) && !path.includes('\0');
@@ -340,6 +334,11 @@ export const MAX_TEXT_BYTES = 2 ** 20;
 export const TEXT_KEPT_MS = 10 * 60_000;
 /** Interval at which owner and workers say that they live, in ms. */
 export const BEAT_MS = 5_000;
+/**
+ * Longest time that a beat waits for folders, and for programs, in ms. A network file system may
+ * hang. With the interval, it is shorter than every lease.
+ */
+export const LOOK_MS = 3_000;
 /** How long an owner or a worker counts as living without a beat, in ms. */
 export const LEASE_MS = 20_000;
 /**

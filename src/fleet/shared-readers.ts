@@ -7,6 +7,7 @@ import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { resultOf } from '../uplink/document-answer.js';
 import type { DocumentOrder, Extracted, Packers } from '../uplink/documents.js';
+import { programsDigest } from './abilities.js';
 import type { JobEnd, JobQueue } from './job-queue.js';
 import type { FleetOwner } from './owner.js';
 import {
@@ -15,7 +16,6 @@ import {
   type ExtractResult,
   MAX_TEXT_BYTES,
   PROGRESS,
-  programsDigest,
 } from './protocol.js';
 
 const unzip = promisify(gunzip);

@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import { type Job, Worker } from 'bullmq';
 import type { Redis } from 'ioredis';
 import type { Config } from '../config/config.js';
-import type { Clock, Timer } from '../lib/clock.js';
+import { type Clock, type Timer, within } from '../lib/clock.js';
 import { messageOf } from '../lib/errors.js';
 import type { Logger } from '../lib/logger.js';
 import { VERSION } from '../lib/process.js';
@@ -19,6 +19,7 @@ import {
   Keys,
   LEASE_MS,
   LOCK_MS,
+  LOOK_MS,
   OWNER,
   type Owner,
   readRecord,
@@ -60,6 +61,9 @@ export interface FleetWorkerDeps {
 /** How long a worker that stops waits for its pushes, in ms. */
 const STOP_GRACE_MS = 10_000;
 
+/** The difference that is shown while the programs of this machine cannot be looked at. */
+const NO_ANSWER = 'worker: its programs do not answer';
+
 /** Why a worker takes no jobs. */
 type Idle = NonNullable<WorkerReport['idle']>;
 
@@ -89,7 +93,9 @@ export class FleetWorker {
   /** Undefined if pushes are not shared. */
   readonly #pushes: PushWork | undefined;
   readonly #folderCheck: FolderCheck;
-  readonly #abilities = new Abilities();
+  readonly #abilities: Abilities;
+  /** The look at the programs that has no end yet. Those that hang get one, not one a beat. */
+  #programsLook: Promise<readonly string[]> | undefined;
   /** The jobs of the worker. The documents that it reads are in `#active`. */
   readonly #counts = { active: 0, done: 0, failed: 0 };
   /** The ids of the documents that it reads. */
@@ -112,6 +118,7 @@ export class FleetWorker {
     this.#keys = new Keys(prefix);
     this.#commands = connections.forCommands();
     this.#folderCheck = new FolderCheck(deps.clock);
+    this.#abilities = new Abilities(deps.clock);
     if (this.#readsDocuments) this.#worker = this.#newWorker();
     if (deps.config.fleet.share.includes('push'))
       this.#pushes = new PushWork({
@@ -271,20 +278,34 @@ export class FleetWorker {
     const owner = this.#owner;
     if (owner === undefined) return undefined;
     if (owner.build !== buildName()) return { reason: 'build' };
-    const { config, programs } = this.#deps;
-    if (this.#readsDocuments) {
-      const difference = async () =>
-        differenceOf(await this.#abilities.of(programs.current), owner.abilities);
-      // They may have been installed, updated or removed since the last look.
-      if ((await difference()).length > 0 || !(await programs.isCurrent()))
-        await programs.refresh();
-      const abilities = await difference();
-      if (abilities.length > 0) return { reason: 'programs', abilities };
-    }
-    const visible = new Set(await this.#folderCheck.visible(config.folders));
+    const [abilities, seen] = await Promise.all([
+      this.#readsDocuments ? this.#programsDifference() : [],
+      this.#folderCheck.visible(this.#deps.config.folders),
+    ]);
+    if (abilities.length > 0) return { reason: 'programs', abilities: [...abilities] };
+    const visible = new Set(seen);
     const hung = new Set(this.#pushes?.hungFolders);
     const folders = owner.folders.filter((name) => !visible.has(name) || hung.has(name));
     return folders.length > 0 ? { reason: 'folders', folders } : undefined;
+  }
+
+  /** Returns what differs between the programs of both machines. Takes 3 s at most. */
+  async #programsDifference(): Promise<readonly string[]> {
+    this.#programsLook ??= this.#lookAtPrograms().finally(() => {
+      this.#programsLook = undefined;
+    });
+    return await within(this.#deps.clock, LOOK_MS, this.#programsLook, [NO_ANSWER]);
+  }
+
+  async #lookAtPrograms(): Promise<readonly string[]> {
+    const { programs } = this.#deps;
+    const difference = async () => {
+      const here = await this.#abilities.of(programs.current);
+      return differenceOf(here, this.#owner?.abilities ?? []);
+    };
+    // They may have been installed, updated or removed since the last look.
+    if ((await difference()).length > 0 || !(await programs.isCurrent())) await programs.refresh();
+    return await difference();
   }
 
   #setIdle(idle: Idle | undefined): void {

@@ -70,6 +70,21 @@ export function wallAheadMs(clock: Pick<Clock, 'now' | 'wall'>): number {
   return Math.abs(ahead) < MIN_SLEEP_MS ? 0 : ahead;
 }
 
+/** Resolves with `result`, or with `late` if that takes longer than `ms`. */
+export async function within<Result>(
+  clock: Pick<Clock, 'sleep'>,
+  ms: number,
+  result: Promise<Result>,
+  late: Result,
+): Promise<Result> {
+  const limit = new AbortController();
+  try {
+    return await Promise.race([result, clock.sleep(ms, limit.signal).then(() => late)]);
+  } finally {
+    limit.abort();
+  }
+}
+
 export const systemClock: Clock = {
   now: steadyTime(
     () => Date.now(),

@@ -71,6 +71,8 @@ export interface SearchAnswer {
   readonly misread?: readonly string[] | undefined;
   /** The number of results that have only other forms of some words. */
   readonly otherForms?: number | undefined;
+  /** Set if the peer ignored the signs of words such as C++, until its index is migrated. */
+  readonly signsIgnored?: true | undefined;
   readonly items: readonly Found[];
   /** Files whose names have the words, if an embedded peer says so. */
   readonly notIndexed?: readonly NotIndexed[] | undefined;
@@ -107,6 +109,7 @@ export function readSearch(answer: HttpAnswer): SearchAnswer {
     ...(keywords.length > 0 && { keywords }),
     ...(misread.length > 0 && { misread }),
     otherForms: fieldNumber(head, 'otherforms'),
+    ...(fieldValue(head, 'signsignored') === 'true' && { signsIgnored: true }),
     items,
     ...(notIndexed.length > 0 && {
       notIndexed,

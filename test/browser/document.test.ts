@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { BrowserContextOptions, Page } from 'playwright-core';
+import type { BrowserContextOptions, Page, Route } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
 import { type Peer, push } from '../embedded/support.js';
 import { PeerProcess } from '../support/peer-process.js';
@@ -19,11 +19,17 @@ const DOCUMENTS = {
   'https://h.example/short.md': '# Short\n\nA lighthouse is seen from afar.',
 };
 
-async function visited(options: BrowserContextOptions = {}) {
+/** A match in each 4 kB, so 16 in a section. They are not all counted before a page is sent. */
+const MANY = { 'https://h.example/harbour.txt': `harbour ${LINE.repeat(60)}\n`.repeat(400) };
+
+async function visited(
+  options: BrowserContextOptions = {},
+  documents: Readonly<Record<string, string>> = DOCUMENTS,
+) {
   const { data, url } = await PeerProcess.start(join(temporaryDirectory(), 'peer'));
   const password = readFileSync(join(data, 'admin-password'), 'utf8').trim();
   const peer: Peer = { url, credentials: { username: 'admin', password } };
-  await push(peer, DOCUMENTS);
+  await push(peer, documents);
   const { page } = await visit(url, options);
   return page;
 }
@@ -83,6 +89,23 @@ describe.skipIf(CHROMIUM === undefined)('the page of a document', { timeout: LIM
     await page.reload();
     await isShown(page, 10);
     expect(await page.locator('mark.current').getAttribute('aria-current')).toBe('true');
+  });
+
+  test('asks for the rest of the count once, however many sections are fetched meanwhile', async () => {
+    const page = await visited({}, MANY);
+    const counts: Route[] = [];
+    await page.route('**/document.json*', (route) => void counts.push(route));
+    await page.goto(`${page.url()}document?url=https://h.example/harbour.txt&query=harbour`);
+    const isAt = (match: number) =>
+      until(async () => (await status(page)).startsWith(`Match ${match} of`), `the match ${match}`);
+    for (let match = 2; match <= 40; match += 1) {
+      await page.keyboard.press('n');
+      await isAt(match);
+    }
+    expect(await status(page)).toMatch(/ or more$/);
+    for (const route of counts) await route.continue();
+    await until(async () => (await status(page)) === 'Match 40 of 400', 'the whole count');
+    expect(counts).toHaveLength(1);
   });
 
   test('has each match in sight on a phone without scripts, in dark colours', async () => {

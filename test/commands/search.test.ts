@@ -43,6 +43,10 @@ it.each([
   [{ ...found, misread: ['date:x', 'size:y'] }, '1 of 3 results, with date:x and size:y as words.'],
   [{ ...found, without: ['gulls', 'terns'] }, '1 of 3 results, without gulls and without terns.'],
   [{ ...found, otherForms: 2 }, '1 of 3 results, 2 of them with other forms of the words.'],
+  [
+    { ...found, signsIgnored: true as const },
+    '1 of 3 results, where the signs of words such as C++ are ignored until the index is migrated.',
+  ],
   [{ ...found, items: [], total: 0 }, 'Nothing found for green tea.'],
 ])('how many there are is told at the end (%#)', (answer, last) => {
   expect(searchText(answer, {}, {}).at(-1)).toBe(last);

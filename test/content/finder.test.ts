@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { ProgramFinder, type ProgramSettings } from '../../src/content/helpers/finder.js';
 import { localeLanguages } from '../../src/content/helpers/languages.js';
+import { programsFor } from '../../src/content/helpers/programs.js';
 import { temporaryDirectory } from '../support/temp.js';
 
 const SETTINGS: ProgramSettings = {
@@ -12,6 +13,8 @@ const SETTINGS: ProgramSettings = {
   pageTimeout: 120_000,
   commands: {},
 };
+
+const POSTSCRIPT = { kind: 'helper', extension: '.ps', onlyWords: false } as const;
 
 /** A directory of programs, alone on the PATH. */
 function machine(settings: Partial<ProgramSettings> = {}, locale = {}) {
@@ -58,6 +61,20 @@ it('a program that was updated or removed since the last look is noticed', async
   expect(await finder.refresh()).toBe(true);
   expect(await finder.isCurrent()).toBe(true);
   rmSync(join(PATH, 'catdoc'));
+  expect(await finder.isCurrent()).toBe(false);
+});
+
+it('an update of the program that a script runs is noticed', async () => {
+  const { finder, install, PATH } = machine();
+  install('ps2txt');
+  install('gs');
+  await finder.refresh();
+  const before = programsFor(POSTSCRIPT, finder.current);
+  install('gs', 'exit 7 # another version');
+  expect(await finder.isCurrent()).toBe(false);
+  expect(await finder.refresh()).toBe(true);
+  expect(programsFor(POSTSCRIPT, finder.current)).not.toBe(before);
+  rmSync(join(PATH, 'gs'));
   expect(await finder.isCurrent()).toBe(false);
 });
 

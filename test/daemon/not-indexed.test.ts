@@ -129,12 +129,15 @@ describe('a file that is not indexed', () => {
     expect((await names.find(one('scan'))).files).toMatchObject([{ isOlderSearchable: true }]);
   });
 
-  it('is not named if it is a secret or kept out by a rule', async () => {
+  it('is not named if it is a secret, kept out by a rule, or cannot be read', async () => {
     const { names, paths, state } = await setUp();
     await names.start();
     skip(state, 'scan key.txt', failures.privateKey('inbox'));
     state.put(lifeOf(pendingRecord('scan rule.txt'))[2]);
     skip(state, 'scan rule.txt', failures.excluded('inbox'));
+    skip(state, 'scan file.txt', failures.unreadable('EACCES'));
+    skip(state, 'scan directory', failures.directoryUnreadable('EACCES'));
+    skip(state, 'scan link', failures.linkUnreadable('EACCES'));
     await state.commit();
     expect([await paths('scan'), names.size]).toEqual([[], 0]);
   });

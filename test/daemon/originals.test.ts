@@ -11,15 +11,23 @@ import {
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { checkConfig } from '../../src/config/load.js';
+import { openUnchanged } from '../../src/content/file-reader.js';
 import { Originals } from '../../src/daemon/originals.js';
 import type { OriginalAnswer } from '../../src/embedded/daemon-link.js';
 import { fileStat } from '../../src/lib/file.js';
-import type { ConfirmedItem, Entry, PendingItem } from '../../src/state/entry.js';
-import { gone, quarantined, skipped } from '../../src/state/transitions.js';
+import type {
+  ConfirmedItem,
+  Entry,
+  Failure,
+  PendingItem,
+  SkippedWithDocument,
+} from '../../src/state/entry.js';
+import { gone, quarantined, removing, skipped } from '../../src/state/transitions.js';
 import { failures } from '../../src/watch/rules/failures.js';
 import { lifeOf, opened, pendingRecord } from '../state/records.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
+import { deferred, until } from '../support/wait.js';
 
 const TEXT = 'It is brewed at 70 degrees.\n';
 const NOW = Date.UTC(2026, 0, 2);
@@ -27,7 +35,11 @@ const NOW = Date.UTC(2026, 0, 2);
 /** A folder `inbox` with a file `sub/tea.txt`, whose record is confirmed unless one is given. */
 async function setUp(
   recordOf: (item: PendingItem) => Entry = confirmedOf,
-  more: { readonly folder?: object; readonly embedded?: object } = {},
+  more: {
+    readonly folder?: object;
+    readonly embedded?: object;
+    readonly openFile?: typeof openUnchanged;
+  } = {},
 ) {
   const directory = temporaryDirectory();
   const path = (name: string) => join(directory, name);
@@ -38,7 +50,8 @@ async function setUp(
   const folder = { name: 'inbox', path: path('inbox'), collection: 'inbox', url, ...more.folder };
   const peer = { url: 'embedded', embedded: { dir: path('peer'), ...more.embedded } };
   const config = await checkConfig({ folders: [folder], peer }, path('config.json'));
-  const state = await opened(path('state'), { clock: new FakeClock() });
+  const clock = new FakeClock();
+  const state = await opened(path('state'), { clock });
   const put = async (entry: Entry) => {
     state.put(entry);
     await state.commit();
@@ -54,9 +67,11 @@ async function setUp(
     state,
     watcher: { folderState: () => folders.state, isUnmounted: () => folders.isUnmounted },
     current: { config },
+    clock,
     configFile: '/etc/peersync.json',
+    ...(more.openFile !== undefined && { openFile: more.openFile }),
   });
-  return { file, folders, item, originals, path, put, state };
+  return { clock, file, folders, item, originals, path, put, state };
 }
 function confirmedOf(item: PendingItem): ConfirmedItem {
   return lifeOf(item)[2] as ConfirmedItem;
@@ -90,6 +105,11 @@ describe('the original of a document', () => {
   });
 
   const EMPTY = failures.empty();
+  const SECRET = failures.privateKey('inbox');
+  const keptOut = (item: PendingItem, failure: Failure) => {
+    const file = skipped(confirmedOf(item), item, item.version, failure, NOW);
+    return removing(file as SkippedWithDocument, NOW);
+  };
   it.each<[string, (item: PendingItem) => Entry, string]>([
     ['pending', (item) => item, '409: The newest version of the file is not confirmed yet.'],
     ['accepted', (item) => lifeOf(item)[1], '409: The newest version of the file is not confirmed'],
@@ -102,6 +122,27 @@ describe('the original of a document', () => {
       'skipped, with an older document',
       (item) => skipped(confirmedOf(item), item, item.version, EMPTY, NOW),
       '409: The file is skipped: The file is empty. `peersync why ',
+    ],
+    [
+      'kept out, so that its document is removed',
+      (item) => keptOut(item, EMPTY),
+      '409: The file is kept out: The file is empty. `peersync why ',
+    ],
+    [
+      'kept out as a secret',
+      (item) => keptOut(item, SECRET),
+      '409: The file is kept out: The file holds a private key. It is kept out because a peer may publish its documents. See `peersync status -c /etc/peersync.json`.',
+    ],
+    [
+      'skipped as a secret',
+      (item) => skipped(confirmedOf(item), item, item.version, SECRET, NOW),
+      'publish its documents. See `peersync status -c /etc/peersync.json`.',
+    ],
+    [
+      'quarantined because it cannot be read',
+      (item) =>
+        quarantined(confirmedOf(item), item, item.version, failures.unreadable('EACCES'), NOW),
+      '409: The file is quarantined: The file cannot be read (EACCES). See `peersync status -c',
     ],
     ['gone', (item) => gone(confirmedOf(item), NOW), '404: The file was removed from its folder.'],
   ])('is not served while the file is %s', async (_, recordOf, refusal) => {
@@ -190,7 +231,7 @@ describe('the original of a document', () => {
     [
       'is kept out by a rule that no scan has applied yet',
       ({ path }) => writeFileSync(path('inbox/.peersyncignore'), '*.txt\n'),
-      /^404: A rule keeps the file out: .*peersyncignore/,
+      /^404: A rule keeps the file out: .*peersyncignore.* See `peersync status -c [^ ]+`\.$/,
     ],
   ])('is not served if it %s', async (_, change, refusal) => {
     const site = await setUp();
@@ -256,6 +297,37 @@ describe('the original of a document', () => {
     rmSync(path('inbox/sub'));
     symlinkSync(path('outside'), path('inbox/sub'));
     expect(await answerText(await originals.open(URL_OF_IT))).toMatch(/^409: Something else/);
+  });
+
+  it('is one of two that are opened at a time, and of the others each that waits less than ten seconds', async () => {
+    const hung: ReturnType<typeof deferred<void>>[] = [];
+    const openFile: typeof openUnchanged = async (order) => {
+      const mount = deferred<void>();
+      hung.push(mount);
+      await mount.promise;
+      return openUnchanged(order);
+    };
+    const { clock, originals } = await setUp(confirmedOf, { openFile });
+    const open = async () => answerText(await originals.open(URL_OF_IT));
+    const [first, second, third] = [open(), open(), open()];
+    await until(() => hung.length === 2, 'two are being opened');
+    await clock.advance(9_000);
+    expect(hung.length).toBe(2);
+    const fourth = open();
+    hung[0]?.resolve();
+    expect(await first).toBe(TEXT);
+    await until(() => hung.length === 3, 'the third is opened');
+    await clock.advance(10_000);
+    expect(await fourth).toMatch(
+      /^503: Other files are being opened, .* does not answer. Try again in a moment.$/,
+    );
+    expect(hung.length).toBe(3);
+    for (const { resolve } of hung) resolve();
+    expect(await Promise.all([second, third])).toEqual([TEXT, TEXT]);
+    const [fifth, sixth] = [open(), open()];
+    await until(() => hung.length === 5, 'two are opened again');
+    for (const { resolve } of hung) resolve();
+    expect(await Promise.all([fifth, sixth])).toEqual([TEXT, TEXT]);
   });
 
   it('is never the content of another place, whatever is swapped while it is opened', async () => {

@@ -3,7 +3,12 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { fingerprintNow } from '../../src/content/file-reader.js';
 import { NO_PROGRAMS } from '../../src/content/helpers/programs.js';
+import { MatchCount } from '../../src/embedded/matches.js';
+import { parseQuery } from '../../src/embedded/query-parser.js';
+import { TextSections } from '../../src/embedded/text-sections.js';
+import { systemClock } from '../../src/lib/clock.js';
 import { fileStat } from '../../src/lib/file.js';
+import { Yielder } from '../../src/lib/slices.js';
 import { DIALECTS } from '../../src/peer/dialects/dialects.js';
 import { extractDocument } from '../../src/uplink/document-text.js';
 import { pdf } from '../content/documents.js';
@@ -40,6 +45,13 @@ async function opened(peer: Peer, path: string): Promise<Shown> {
       return opened(peer, href.replaceAll('&amp;', '&'));
     },
   };
+}
+
+/** Opens the first result of a query. */
+async function firstResult(peer: Peer, query: string): Promise<Shown> {
+  const { body } = await send(peer, `/?${new URLSearchParams({ query })}`);
+  const href = /<li>\n<h2 dir="auto"><a href="([^"]*)"/.exec(body)?.[1] ?? '';
+  return opened(peer, href.replaceAll('&amp;', '&'));
 }
 
 function page(url: string, query: string, more = ''): string {
@@ -142,6 +154,51 @@ describe('the page of a document', () => {
     expect(other.body).toContain('Only other forms of the words.');
   });
 
+  it('opens at the compounds of the words by which the search found it', async () => {
+    const peer = await peerWith({
+      'http://h/1.txt': `Stromrechnung mit Ratenzahlung ${FILLER.repeat(1_500)}`,
+      'http://h/2.txt': 'Alle Rechnungen',
+      'http://h/3.html': '<title>Abrechnung</title>Vorabrechnung',
+    });
+    const query = 'rechnung zahlung';
+    const shown = await firstResult(peer, query);
+    expect([shown.status, shown.current]).toEqual([
+      'Match 1 of 2',
+      expect.stringMatching(/^Stromrechnung/),
+    ]);
+    expect((await shown.follow('next')).status).toBe('Match 2 of 2');
+    expect(shown.body).toMatch(/forms=true[^"]*part=1">More text/);
+    // Nothing else has the whole vocabulary read.
+    const other = await opened(peer, page('http://h/1.txt', query));
+    expect(other.body).toContain('No match in the text.');
+    expect((await firstResult(peer, 'abrechnung')).body).toContain('No match in the text.');
+  });
+
+  it('opens at the words that a question was answered by, as the result shows them', async () => {
+    const text = `What this is about: the flat.\n${FILLER}The notice period of the lease is long.`;
+    const peer = await peerWith({ 'http://h/1': text });
+    const query = 'what is the notice period of my lease';
+    const { body } = await send(peer, `/?${new URLSearchParams({ query })}`);
+    expect(body).toContain('<mark>notice</mark>');
+    const shown = await opened(peer, page('http://h/1', query));
+    expect([shown.status, shown.current, shown.marks]).toEqual([
+      'Match 1 of 2',
+      expect.stringMatching(/^notice period of/),
+      3,
+    ]);
+  });
+
+  it('shows the first match and the last text for a number that is too small or too large', async () => {
+    const peer = await peerWith({ 'http://h/1': `tea\n${FILLER.repeat(1_500)}coffee` });
+    expect((await opened(peer, page('http://h/1', 'tea', '&match=0'))).status).toBe('Match 1 of 1');
+    for (const query of ['tea', '']) {
+      const { body } = await opened(peer, page('http://h/1', query, '&part=900000'));
+      expect(body).toContain('Part 2 of the text');
+      expect(body).toContain('coffee</div>');
+      expect(body).not.toContain('More text');
+    }
+  });
+
   it('shows a section without a current match, and links to the matches around it', async () => {
     const text = `tea\n${FILLER.repeat(1_500)}tea\n${FILLER.repeat(1_500)}`;
     const peer = await peerWith({ 'http://h/1': text });
@@ -187,6 +244,20 @@ describe('the page of a document of 2,400 pages', () => {
     expect((await opened(peer, page('http://h/long.txt', 'tea'))).status).toBe('Match 1 of 24');
     const last = await opened(peer, page('http://h/long.txt', 'coffee'));
     expect(last.current).toMatch(/^coffee/);
+  });
+
+  it('is counted once for several requests at the same time', async () => {
+    const parts = Array.from({ length: 4 }, () => 'tea or coffee '.repeat(1_000));
+    const costOf = async (requests: number): Promise<number> => {
+      const count = new MatchCount(parseQuery('tea').highlights);
+      const documents = { textPart: (_: number, part: number) => parts[part] };
+      const goOn = () =>
+        count.goOn(new TextSections(documents, 1), () => false, new Yielder(systemClock));
+      await Promise.all(Array.from({ length: requests }, goOn));
+      expect(count.matches).toBe(4_000);
+      return count.cost;
+    };
+    expect(await costOf(5)).toBe(await costOf(1));
   });
 
   it('says that it did not count all of very many matches', async () => {

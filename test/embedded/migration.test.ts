@@ -15,6 +15,7 @@ import {
   peerdoc,
   push,
   search,
+  send,
   spawnPeer,
   toMigratedFormat,
 } from './support.js';
@@ -61,9 +62,12 @@ function open(dir: string) {
   const migration = new Migration({ database, documents, clock: clockOfShortSlices(), log });
   const find = (query: string) => {
     const request = { query, collection: '', offset: 0, limit: 100 };
-    const { corrected, found } = findDocuments(request, { database, documents });
+    const result = findDocuments(request, { database, documents });
+    const { corrected, found, signsIgnored, totalIsExact } = result;
     return {
       corrected,
+      ...(signsIgnored && { signsIgnored }),
+      ...(!totalIsExact && { totalIsExact }),
       numbers: found.map(({ url }) => Number(/(\d+)\.txt/.exec(url)?.[1])).sort((a, b) => a - b),
     };
   };
@@ -73,7 +77,11 @@ function open(dir: string) {
 describe('a database of the format before', () => {
   it('has its symbol words after the migration, which is logged', async () => {
     const { database, find, lines, migration } = open(oldDirectory(9));
-    expect(find('C++')).toEqual({ corrected: undefined, numbers: [0, 1, 2, 3, 4, 5, 6, 7, 8] });
+    expect(find('C++')).toEqual({
+      corrected: undefined,
+      numbers: [0, 1, 2, 3, 4, 5, 6, 7, 8],
+      signsIgnored: true,
+    });
     await migration.run();
     expect(find('C++')).toEqual({ corrected: undefined, numbers: [0, 3, 6] });
     expect(find('#tag6')).toEqual({ corrected: undefined, numbers: [6] });
@@ -130,12 +138,39 @@ describe('a database of the format before', () => {
     database.close();
   });
 
-  it('takes symbol words as plain words until all documents are done', () => {
+  it.each([
+    ['C++', 'c'],
+    ['"C++"', 'c'],
+    ['"0 C++"', '"0 c"'],
+    ['(C++ OR #tag0) paper', '(c OR tag0) paper'],
+    ['c -C++', 'c'],
+    ['c -"with #tag0"', 'c'],
+    ['c -C++ -tag0', 'c -tag0'],
+    ['c -(C++ OR tag0)', 'c'],
+    ['c -(C++ tag0)', 'c'],
+    ['(c -C++) OR nothing', 'c OR nothing'],
+    ['-C++', ' '],
+  ])('ignores signs until all documents are done, and says so: %s', (query, plain) => {
     const { database, find, migration } = open(oldDirectory(3));
     migration.runSlice();
-    expect(find('C++ -#tag0').numbers).toEqual([1, 2]);
-    expect(find('C++').numbers).toEqual([0, 1, 2]);
+    const asked = find(plain);
+    expect(asked).not.toHaveProperty('signsIgnored');
+    expect(find(query)).toEqual({ ...asked, signsIgnored: true });
     database.close();
+  });
+
+  it('says that signs are ignored on the page and to programs', async () => {
+    const dir = oldDirectory(3);
+    const { database } = open(dir);
+    // The migration cannot record its place, so it waits for the next start.
+    const halt = `BEFORE UPDATE ON counts WHEN NEW.name = '${MIGRATION}'`;
+    database.run(`CREATE TRIGGER halt ${halt} BEGIN SELECT RAISE(ABORT, 'halt'); END`);
+    database.close();
+    const peer = await openPeer({ dir });
+    const ignored = 'signs of words such as C++ are ignored until the index is migrated';
+    expect(await search(peer, { query: 'c -C++' })).toMatchObject({ signsIgnored: true, total: 3 });
+    expect((await send(peer, '/?query=C%2B%2B')).body).toContain(ignored);
+    expect((await send(peer, '/?query=c')).body).not.toContain(ignored);
   });
 
   it('is not migrated again by a document that cannot be read, which is logged', async () => {
@@ -147,6 +182,33 @@ describe('a database of the format before', () => {
     expect(find('C++').numbers).toEqual([0, 6]);
     database.close();
   });
+
+  it.each(['nextToMigrate', 'setMigratedFrom', 'endMigration', 'merge'] as const)(
+    'waits for the next start if it cannot find or record its place: %s',
+    async (name) => {
+      const dir = oldDirectory(9);
+      const damaged = open(dir);
+      damaged.migration.runSlice();
+      let calls = 0;
+      const fail = (): never => {
+        calls += 1;
+        if (calls > 20) damaged.database.close();
+        throw new Error('database disk image is malformed');
+      };
+      damaged.documents[name] = fail;
+      await damaged.migration.run();
+      expect(damaged.lines).toEqual([
+        'Words such as C++, .NET and #tag are added to the index',
+        'Words such as C++, .NET and #tag cannot be added to the index now: database disk image is malformed. The next start continues',
+      ]);
+      expect(calls).toBe(1);
+      damaged.database.close();
+      const { database, find, migration } = open(dir);
+      await migration.run();
+      expect(find('C++').numbers).toEqual([0, 3, 6]);
+      database.close();
+    },
+  );
 
   it('waits for the next start if the disk is full', async () => {
     const dir = oldDirectory(300, 'filler of many words '.repeat(50));

@@ -1,8 +1,10 @@
+import { once } from 'node:events';
 import { existsSync, readdirSync, readlinkSync } from 'node:fs';
 import { appendFile, open, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { DaemonFacts, NotIndexedFiles, SoughtWord } from '../../src/embedded/daemon-link.js';
+import { streamOf } from '../../src/embedded/file-body.js';
 import type { PeerInstance } from '../../src/embedded/peer-instance.js';
 import { openPeerInstance } from '../../src/embedded/peer-instance.js';
 import type { Encoding } from '../../src/lib/file.js';
@@ -30,6 +32,8 @@ async function connect(peer: PeerInstance, files: Readonly<Record<string, string
     notIndexed: NOTHING,
     /** What each question waits for before a file is opened. */
     hold: Promise.resolve(),
+    /** Number of files that were opened. */
+    opened: 0,
     path: (name: string) => join(directory, name),
     urlOf: (name: string) => `file://${directory}/${encodeURIComponent(name)}`,
     /** The files of the directory that this process has open. */
@@ -52,6 +56,7 @@ async function connect(peer: PeerInstance, files: Readonly<Record<string, string
       if (name === 'away.txt')
         return { kind: 'refused', status: 409, message: 'It is away. Wait.' };
       const handle = await open(daemon.path(name));
+      daemon.opened += 1;
       const stat = await handle.stat();
       const { encoding } = daemon;
       return { kind: 'opened', handle, name, stat, sha256: 'a'.repeat(64), encoding };
@@ -73,6 +78,18 @@ async function setUp(files: Readonly<Record<string, string>>) {
   const get = (name: string, headers: Readonly<Record<string, string>> = {}) =>
     send(peer, pathOf(name), { headers });
   return { peer, daemon, pathOf, get };
+}
+
+async function peerWithClock() {
+  const clock = new FakeClock();
+  const options = { dir: temporaryDirectory(), port: 0, driver: driver.name };
+  const peer = await openPeerInstance(options, clock, silentLogger);
+  afterwards('test', async () => {
+    const closed = peer.close();
+    await clock.advance(5_000);
+    await closed;
+  });
+  return { clock, peer };
 }
 
 describe('the original of a document', () => {
@@ -244,14 +261,7 @@ describe('the original of a document', () => {
   });
 
   it('is closed for a client that takes nothing for half a minute', async () => {
-    const clock = new FakeClock();
-    const options = { dir: temporaryDirectory(), port: 0, driver: driver.name };
-    const peer = await openPeerInstance(options, clock, silentLogger);
-    afterwards('test', async () => {
-      const closed = peer.close();
-      await clock.advance(5_000);
-      await closed;
-    });
+    const { clock, peer } = await peerWithClock();
     const daemon = await connect(peer, { 'a.txt': 'x'.repeat(LARGE) });
     const path = `/original?${new URLSearchParams({ url: daemon.urlOf('a.txt') })}`;
     const client = new Connection(peer, `GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
@@ -263,6 +273,58 @@ describe('the original of a document', () => {
       return daemon.open === 0;
     }, 'it is closed');
     expect(clock.elapsed() - before).toBeGreaterThan(29_000);
+  });
+});
+
+describe('a file that the daemon does not open soon', () => {
+  it('is refused after ten seconds, is counted no longer, and is closed when it is opened', async () => {
+    const { clock, peer } = await peerWithClock();
+    const daemon = await connect(peer, { 'a.txt': 'x' });
+    const path = `/original?${new URLSearchParams({ url: daemon.urlOf('a.txt') })}`;
+    const hung = deferred();
+    daemon.hold = hung.promise;
+    let answered = 0;
+    const answers = Array.from({ length: 32 }, async () => {
+      const { body, status } = await send(peer, path, { headers: { accept: 'application/json' } });
+      answered += 1;
+      return `${status} ${body}`;
+    });
+    await until(() => daemon.urls.length === 32, 'the daemon was asked');
+    await clock.advance(9_000);
+    expect(answered).toBe(0);
+    await clock.advance(1_000);
+    for (const answer of await Promise.all(answers))
+      expect(answer).toMatch(/^503 .*not opened within 10 seconds/s);
+    daemon.hold = Promise.resolve();
+    expect((await send(peer, path)).body).toBe('x');
+    hung.resolve();
+    await until(() => daemon.opened === 33, 'all are opened');
+    await until(() => daemon.open === 0, 'all are closed');
+  });
+});
+
+describe('the body of a file', () => {
+  it.each([1, 2, 3])('waits for the client with each of %i chunks', async (count) => {
+    const path = join(temporaryDirectory(), 'a');
+    await writeFile(path, 'x'.repeat(4 * count));
+    const waits: boolean[] = [];
+    const body = streamOf({
+      handle: await open(path),
+      start: 0,
+      length: 4 * count,
+      chunkBytes: 4,
+      isUnchanged: () => Promise.resolve(true),
+      onWait: (isWaiting) => waits.push(isWaiting),
+    });
+    for (let chunk = 1; chunk <= count; chunk += 1) {
+      await once(body, 'readable');
+      expect([waits.length, waits.at(-1)]).toEqual([2 * chunk - 1, true]);
+      body.read();
+    }
+    const closed = once(body, 'close');
+    body.resume();
+    await closed;
+    expect(waits.at(-1)).toBe(true);
   });
 });
 

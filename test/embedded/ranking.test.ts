@@ -21,6 +21,14 @@ it('documents with the words near each other come before those that have them fa
   expect(await order(documents, 'time limit')).toEqual(['near', 'far']);
 });
 
+it('symbol words count as near as their plain words are, wherever their signs are indexed', async () => {
+  const documents = {
+    'http://h/far': `list\nC++ ${FILL} compiler`,
+    'http://h/near': `list\n${FILL} compiler of C++`,
+  };
+  expect(await order(documents, 'compiler C++')).toEqual(['near', 'far']);
+});
+
 it('documents with the word in title or name come before those that repeat it', async () => {
   const documents = {
     'http://h/guides.md': `# Guides\n${'a prototype of the prototype. '.repeat(2)}`,

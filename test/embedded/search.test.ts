@@ -7,7 +7,13 @@ import { findDocuments } from '../../src/embedded/find.js';
 import { Site } from '../../src/embedded/markup.js';
 import type { PeerInstance } from '../../src/embedded/peer-instance.js';
 import { parseQuery } from '../../src/embedded/query-parser.js';
-import { bodyOf, highlighted, snippetAt, snippetOf } from '../../src/embedded/snippets.js';
+import {
+  bodyOf,
+  highlighted,
+  SnippetBudget,
+  snippetAt,
+  snippetOf,
+} from '../../src/embedded/snippets.js';
 import { countWords, fold, indexable, placedWords, wordsOf } from '../../src/embedded/words.js';
 import { cpuMs } from '../support/cpu.js';
 import { temporaryDirectory } from '../support/temp.js';
@@ -550,6 +556,22 @@ describe('a snippet', () => {
     expect(snippetOf('a'.repeat(64_000), parseQuery('a'.repeat(900)).highlights)).toBeUndefined();
   });
 
+  it('is looked for among all spellings only where the letters of a word are, at a higher cost', () => {
+    const text = 'Kuchen '.repeat(9_000);
+    const isHalfLeft = (query: string): boolean => {
+      const budget = new SnippetBudget();
+      expect(snippetOf(text, parseQuery(query).highlights, false, budget)).toBeUndefined();
+      return budget.take('x'.repeat(500_000));
+    };
+    expect([isHalfLeft('tea'), isHalfLeft('uche')]).toEqual([true, false]);
+    const asked = parseQuery('finden').highlights;
+    const found = snippetOf(`${text}ＦＩＮＤＥＮ ${text}`, asked);
+    expect(found?.text).toMatch(/^… Kuchen .*ＦＩＮＤＥＮ Kuchen/);
+    const spent = new SnippetBudget();
+    spent.take('x'.repeat(1_000_000));
+    expect(snippetOf(`${text}Ｕche`, parseQuery('uche').highlights, false, spent)).toBeUndefined();
+  });
+
   it('is missing if no word is found, and the start of the text replaces it', () => {
     expect(snippetOf('nothing here', parseQuery('else').highlights)).toBeUndefined();
     expect(snippetAt('short', 0)).toBe('short');
@@ -567,6 +589,7 @@ describe('a snippet', () => {
     expect(snippetOf('[x](http://only/)', parseQuery('only ').highlights, true)).toBeUndefined();
     expect(bodyOf('Green tea\nis hot', 'Green tea', false)).toBe('is hot');
     expect(bodyOf('Green tea\n', 'Green tea', false)).toBe('Green tea\n');
+    expect(bodyOf('---\n\n# Real\n\n---\nbody', '', true)).toContain('# Real');
     for (const odd of [
       ...['*', '[', '<a ', '[a\n', ' ', '[a]: b'].map((mark) => mark.repeat(50_000)),
       `---\n${'a\n'.repeat(50_000)}`,

@@ -256,6 +256,7 @@ export interface SearchJson {
   readonly misread?: readonly string[];
   readonly keywords?: readonly string[];
   readonly otherForms?: number;
+  readonly signsIgnored?: true;
   readonly items: readonly { url: string; title: string; snippet: string; collections: string[] }[];
 }
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { isOwnName } from '../../src/content/readers/own-names.js';
 import { normaliseUrl, readContent } from '../../src/embedded/content.js';
+import { bodyOf } from '../../src/embedded/snippets.js';
 
 const USELESS = [
   'Sheet1',
@@ -34,7 +35,10 @@ const USELESS = [
   'Présentation PowerPoint',
   'Microsoft Word - x.doc',
   'Microsoft PowerPoint - Talk.ppt',
-  ' Microsoft Excel - a',
+  ' Microsoft Excel - a.xls',
+  'Microsoft Office Word - Dokument1',
+  'Microsoft Visio - a b.vsdx',
+  'Dia1',
 ];
 const USEFUL = [
   'Sheet music',
@@ -48,6 +52,9 @@ const USEFUL = [
   'Microsoft Word for beginners',
   '1',
   'Dia de los Muertos',
+  'Dia 25',
+  "Microsoft Excel - a beginner's guide",
+  'Microsoft Word - Documents of 2024',
 ];
 
 function read(name: string, data: string) {
@@ -85,6 +92,16 @@ describe('the properties at the start of a Markdown file', () => {
   });
 
   it.each([
+    'tags:\n- a\n-\n  b\n\n# a comment',
+    'cover: {\n  a: b\n}\n"tags": [\n  x\n]',
+    'date created: 2024-01-01\nabstract: |\n  Text: a\n  # b',
+    '',
+  ])('may be other YAML: %j', (properties) => {
+    expect(read('a.md', `---\n${properties}\n---\nText\n===`).title).toBe('Text');
+    expect(bodyOf(`---\n${properties}\n---\nText`, '', true)).toBe('Text');
+  });
+
+  it.each([
     ['in another file', 'a.txt', '---\ntitle: x\nauthor: y\n---\nText', 'title: x'],
     ['that do not end', 'a.md', '---\ntitle: x\nauthor: y\n\n# Text', 'Text'],
     ['that do not begin the file', 'a.md', '\n---\ntitle: x\nauthor: y\n\n---\n# Text', 'Text'],
@@ -96,6 +113,8 @@ describe('the properties at the start of a Markdown file', () => {
     ],
     ['within another one', 'a.md', '---\nbook:\n  title: x\n  author: y\n---\n# Text', 'Text'],
     ['that a program wrote', 'a.md', '---\ntitle: Untitled\n---\n# Text', 'Text'],
+    ['that are text below a rule', 'a.md', '---\n\n# Real\n\n---\n\nbody here', 'Real'],
+    ['that are prose below a rule', 'a.md', '---\nNote: it is\nlate.\n\n---\nbody', 'Note: it is'],
     ['without a text', 'a.md', '---\ntags: x\n---\n', 'a.md'],
   ])('are not read %s', (_, name, data, title) =>
     expect(read(name, data)).toEqual({ title, author: undefined, day: undefined }),

@@ -1,6 +1,8 @@
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { NO_PROGRAMS } from '../../src/content/helpers/programs.js';
+import { NO_PROGRAMS, type Programs } from '../../src/content/helpers/programs.js';
 import type { JobQueue } from '../../src/fleet/job-queue.js';
 import { FleetOwner } from '../../src/fleet/owner.js';
 import { Keys } from '../../src/fleet/protocol.js';
@@ -34,7 +36,11 @@ describe.skipIf(!hasRedis)('the owner of a fleet', () => {
   });
   afterAll(() => server.kill());
 
-  const open = async (fleet: FleetConfig, stateDir = '/var/lib/peersync') => {
+  const open = async (
+    fleet: FleetConfig,
+    stateDir = '/var/lib/peersync',
+    programs: Programs = NO_PROGRAMS,
+  ) => {
     const clock = new BeatClock();
     const logged: string[] = [];
     const changes: number[] = [];
@@ -42,7 +48,7 @@ describe.skipIf(!hasRedis)('the owner of a fleet', () => {
       clock,
       log: loggerTo(logged),
       folders: () => [],
-      programs: { current: NO_PROGRAMS },
+      programs: { current: programs },
       peerUrl: 'http://127.0.0.1:1/',
       onChange: () => changes.push(owner.slots),
     });
@@ -81,6 +87,26 @@ describe.skipIf(!hasRedis)('the owner of a fleet', () => {
     expect(await redis.smembers(new Keys(fleet.prefix).workers)).toHaveLength(3);
     expect(await owned(redis, fleet)).toMatchObject({ epoch: owner.epoch });
     expect(logged).toEqual([]);
+  });
+
+  it('takes the lease, and looks at its workers, although a program hangs', async () => {
+    const fleet = fleetAt(server.url);
+    const redis = redisAt(server);
+    await announceWorker(redis, fleet);
+    const directory = temporaryDirectory();
+    const [asked, answers] = [join(directory, 'asked'), join(directory, 'answers')];
+    afterwards('test', () => writeFileSync(answers, ''));
+    const program = join(directory, 'catdoc');
+    const script = `#!/bin/sh\ntouch '${asked}'\nuntil [ -e '${answers}' ]; do sleep 0.05; done\n`;
+    writeFileSync(program, script, { mode: 0o755 });
+    const command = { name: 'catdoc', program, args: ['{file}'], output: 'text' } as const;
+    const programs = { ...NO_PROGRAMS, commands: { '.doc': command } };
+    const { clock, owner } = await open(fleet, '/state', programs);
+    await clock.beat();
+    await until(() => existsSync(asked), 'the program is asked');
+    await clock.advance(3_000);
+    await until(() => owner.slots === 3, 'the slots of the worker');
+    expect(await owned(redis, fleet)).toMatchObject({ epoch: owner.epoch });
   });
 
   it('looks at a bounded number of workers, and forgets those that are none', async () => {

@@ -4,16 +4,14 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { NO_PROGRAMS } from '../../src/content/helpers/programs.js';
-import { Abilities, abilitiesDigest, abilitiesOf } from '../../src/fleet/abilities.js';
-import { JobQueue } from '../../src/fleet/job-queue.js';
 import {
-  Keys,
-  type Owner,
-  peerDigest,
+  Abilities,
+  abilitiesDigest,
+  abilitiesOf,
   programsDigest,
-  readRecord,
-  WORKER,
-} from '../../src/fleet/protocol.js';
+} from '../../src/fleet/abilities.js';
+import { JobQueue } from '../../src/fleet/job-queue.js';
+import { Keys, type Owner, peerDigest, readRecord, WORKER } from '../../src/fleet/protocol.js';
 import { FleetWorker } from '../../src/fleet/worker.js';
 import { systemClock } from '../../src/lib/clock.js';
 import { fileStat } from '../../src/lib/file.js';
@@ -86,7 +84,9 @@ describe.skipIf(!hasRedis)('a worker', () => {
         programs.current = programs.installed;
         programs.isUpdated = false;
       },
+      answers: Promise.resolve(),
       async isCurrent() {
+        await programs.answers;
         return !programs.isUpdated;
       },
     };
@@ -146,6 +146,7 @@ describe.skipIf(!hasRedis)('a worker', () => {
     };
     return {
       beats,
+      clock,
       disk,
       drop,
       fleet,
@@ -262,7 +263,7 @@ describe.skipIf(!hasRedis)('a worker', () => {
     } as const;
     const installed = { ...NO_PROGRAMS, commands: { '.doc': doc } };
     await announceOwner(redis, fleet, {
-      abilities: [...(await new Abilities().of(installed))],
+      abilities: [...(await new Abilities(systemClock).of(installed))],
     });
     worker.start();
     await beats(isIdleFor('programs'), 'it is idle');
@@ -308,6 +309,53 @@ describe.skipIf(!hasRedis)('a worker', () => {
     readings[0]?.end(textOf('the text'));
     expect(await ended).toEqual({ kind: 'done', value: { kind: 'notHere', why: 'idle' } });
     await beats(isIdleFor('programs'), 'it is idle');
+  });
+
+  it('returns no text of a program that was updated while it read, if a beat has found it again', async () => {
+    const { beats, drop, fleet, isIdleFor, isWorking, ownerOf, programs, readings, redis, worker } =
+      await open();
+    const owner = await announceOwner(redis, fleet);
+    worker.start();
+    await beats(isWorking, 'it works');
+    const queue = await ownerOf(owner);
+    const ended = queue.run(drop('a.pdf'));
+    await until(() => readings.length === 1, 'it reads');
+    programs.isUpdated = true;
+    programs.installed = { ...NO_PROGRAMS, noOcr: 'off' };
+    await beats(isIdleFor('programs'), 'it is idle');
+    readings[0]?.end(textOf('the text'));
+    expect(await ended).toEqual({ kind: 'done', value: { kind: 'notHere', why: 'idle' } });
+  });
+
+  it('says that it lives while its programs do not answer, and takes no jobs', async () => {
+    const { beats, clock, drop, fleet, isIdleFor, isWorking, ownerOf, ...others } = await open();
+    const { programs, readings, redis, report, worker } = others;
+    const owner = await announceOwner(redis, fleet);
+    worker.start();
+    await beats(isWorking, 'it works');
+    const queue = await ownerOf(owner);
+    let end: unknown;
+    void queue.run(drop('a.pdf')).then((found) => {
+      end = found;
+    });
+    await until(() => readings.length === 1, 'it reads');
+    const { promise, resolve: answer } = deferred();
+    afterwards('test', answer);
+    programs.answers = promise;
+    const goesOn = async (condition: () => boolean | Promise<boolean>, what: string) => {
+      await until(async () => {
+        await clock.advance(1_000);
+        return await condition();
+      }, what);
+    };
+    await goesOn(isIdleFor('programs'), 'it is idle');
+    const abilities = ['worker: its programs do not answer'];
+    expect((await report())?.idle).toEqual({ reason: 'programs', abilities });
+    readings[0]?.end(textOf('the text'));
+    await goesOn(() => end !== undefined, 'the job ends');
+    expect(end).toEqual({ kind: 'done', value: { kind: 'notHere', why: 'idle' } });
+    answer();
+    await goesOn(isWorking, 'it works again');
   });
 
   it('takes jobs of an owner with other programs if it reads no documents, and no document', async () => {

@@ -74,7 +74,8 @@ export class ProgramFinder {
     const ocr = await this.#findOcr(settings, found);
     const commands = await this.#findCommands(settings, found);
     const prlimit = await this.#pathOf('prlimit');
-    const paths = found.flatMap(({ path }) => path ?? []);
+    const scripts = Object.values(commands).flatMap(({ runs }) => runs ?? []);
+    const paths = [...new Set([...found.flatMap(({ path }) => path ?? []), ...scripts])];
     const versions = await Promise.all(paths.map(versionOf));
     const programs: Programs = {
       ...ocr,
@@ -141,12 +142,13 @@ export class ProgramFinder {
     found: FoundProgram[],
   ): Promise<Readonly<Record<string, Command>>> {
     const commands: Record<string, Command> = {};
-    for (const { args, extensions, output, package: name, program, reads } of HELPERS) {
+    for (const { args, extensions, output, package: name, program, reads, ...more } of HELPERS) {
       const path = await this.#pathOf(program);
+      const runs = more.runs && (await this.#pathOf(more.runs));
       found.push({ program, path, reads: `${reads} (${extensions.join(', ')})`, package: name });
       if (path === undefined) continue;
       for (const extension of extensions)
-        commands[extension] = { program: path, name: program, args, output };
+        commands[extension] = { program: path, name: program, ...(runs && { runs }), args, output };
     }
     for (const [extension, [name, ...args]] of Object.entries(settings.commands)) {
       const path = await this.#pathOf(name);

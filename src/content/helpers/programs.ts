@@ -51,6 +51,8 @@ export interface Command {
   readonly program?: string;
   /** Its name, as the configuration or `HELPERS` has it. */
   readonly name: string;
+  /** Absolute path of the program that it has do the work, if it is a script. */
+  readonly runs?: string;
   /** Its arguments, in which `{file}` stands for the absolute path of the file. */
   readonly args: readonly string[];
   /** The format of its output: text, or a message as mail programs save it. */
@@ -64,6 +66,8 @@ export interface Helper {
   /** Extensions in lower case, with the dot. */
   readonly extensions: readonly string[];
   readonly program: string;
+  /** The program that it has do the work, if it is a script. An update of that counts, too. */
+  readonly runs?: string;
   readonly args: readonly string[];
   readonly output: Command['output'];
   /** The package of Debian that has it. */
@@ -119,6 +123,7 @@ export const HELPERS: readonly Helper[] = [
   {
     extensions: ['.ps', '.eps'],
     program: 'ps2txt',
+    runs: 'gs',
     args: ['{file}'],
     output: 'text',
     package: 'ghostscript',
@@ -183,7 +188,10 @@ export function programsFor(
   const command = kind === 'helper' ? commands[extension] : undefined;
   if (CONTAINERS.has(kind) || command?.output === 'mail')
     return JSON.stringify([commands, ocr, noOcr, versions]);
-  if (kind === 'helper') return JSON.stringify([command, versions[command?.program ?? '']]);
+  if (kind === 'helper') {
+    const paths = [command?.program ?? '', ...(command?.runs === undefined ? [] : [command.runs])];
+    return JSON.stringify([command, ...paths.map((path) => versions[path])]);
+  }
   if ((kind !== 'pdf' && kind !== 'picture') || onlyWords) return '';
   const used = [ocr?.tesseract, ocr?.pdftoppm].map((program = '') => versions[program]);
   return JSON.stringify([ocr, noOcr, used]);

@@ -115,16 +115,23 @@ function number(value: number | string): string {
   return Number(value).toLocaleString('en-US');
 }
 
+/** The count of all matches, which is asked for once; undefined if the peer did not answer. */
+let counting: Promise<unknown> | undefined;
+
 /** Has the rest of the matches counted, if the page was sent before they all were. */
 async function countOn(): Promise<void> {
   const bar = barOf(document);
   if (bar?.nav.dataset.isCounting === undefined) return;
   const address = bar.nav.dataset.address?.replace('/document?', '/document.json?') ?? '';
-  // If the peer does not answer, the bar goes on saying that there may be more.
-  const count: unknown = await fetch(address)
+  counting ??= fetch(address)
     .then((answer) => (answer.ok ? answer.json() : undefined))
     .catch(() => undefined);
-  if (typeof count !== 'object' || count === null) return;
+  const count = await counting;
+  if (typeof count !== 'object' || count === null) {
+    // The bar goes on saying that there may be more. The next section asks again.
+    counting = undefined;
+    return;
+  }
   const { matches, pages, total } = count as Partial<Record<string, unknown>>;
   const { dataset } = bar.nav;
   dataset.matches = String(matches);

@@ -12,6 +12,18 @@ export const SAME_DOCUMENT = 'SAME_DOCUMENT';
 const CONTINUES =
   'A running daemon sees that within seconds and continues; without one, run `peersync once`.';
 
+/**
+ * The codes of files whose names are not shown to everyone who may search: a rule or a secret keeps
+ * them out, or nobody could look whether they are secrets.
+ */
+export const UNNAMED: ReadonlySet<string> = new Set([
+  EXCLUDED,
+  PRIVATE_KEY,
+  'UNREADABLE',
+  'DIRECTORY_UNREADABLE',
+  'LINK_UNREADABLE',
+]);
+
 /** Every reason that watching has for not taking a file, a directory or a folder. */
 export const failures = {
   empty: () => ({
