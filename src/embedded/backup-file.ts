@@ -210,7 +210,7 @@ class ShareNames {
   }
 }
 
-/** Reads into a buffer: its offset, the length, and the place in the file. @returns the bytes read */
+/** Reads into a buffer: its offset, the length, the place in the file. @returns the bytes read */
 type Read = (buffer: Buffer, offset: number, length: number, at: number) => Promise<number>;
 
 /** Reads a file up to `end` once, and hashes it. A file that became shorter ends early. */

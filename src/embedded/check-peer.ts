@@ -71,8 +71,8 @@ async function countShares(dir: string): Promise<number> {
 /**
  * Checks a backup: its digest, and its database.
  *
- * @throws BackupError BACKUP_UNREADABLE, BACKUP_UNKNOWN, BACKUP_NEWER, BACKUP_OLDER, BACKUP_DAMAGED;
- *   the reason of `signal`
+ * @throws BackupError BACKUP_UNREADABLE, BACKUP_UNKNOWN, BACKUP_NEWER, BACKUP_OLDER,
+ *   BACKUP_DAMAGED; the reason of `signal`
  */
 export async function checkBackup(
   file: string,

@@ -76,7 +76,12 @@ const MAX_MERGED_PAGES = 480;
 /** The size of a part of a text, in bytes. The start of a long text is read without the rest. */
 export const TEXT_PART_BYTES = 65_536;
 
-/** Returns a part of a text. @param row with `deflated` @throws Error if it is longer than a part */
+/**
+ * Returns a part of a text.
+ *
+ * @param row with `deflated`
+ * @throws Error if it is longer than a part
+ */
 export function inflatedPart(row: Row): Buffer {
   return inflateRawSync(bytes(row, 'deflated'), { maxOutputLength: TEXT_PART_BYTES });
 }
