@@ -138,7 +138,10 @@ function resultLine(
         ]),
     ...(prefix === undefined ? [] : [`, none of which has ${prefix} as it is`]),
     ...(without === undefined ? [] : [`, without ${without.join(' and without ')}`]),
-    ...misreadOf(request).map((filter) => `, with ${filter} as words (${FILTER_FORMS})`),
+    ...misreadOf(request).map((filter) => {
+      const isLeftOut = without?.includes(filter) === true;
+      return `${isLeftOut ? '' : `, with ${filter} as words`} (${FILTER_FORMS})`;
+    }),
     ...(signsIgnored === undefined ? [] : [SIGNS_IGNORED]),
   ].join('');
   if (request.query.trim() === '')

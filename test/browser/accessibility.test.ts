@@ -26,7 +26,7 @@ const PAGES = [
   ['facets', '/?query=lease+type:page', 'Remove the filter'],
   ['other-forms', '/?query=leases', 'other forms of the words'],
   ['relaxed', '/?query=mail+squirrelmail', 'without squirrelmail'],
-  ['misread', '/?query=mail+date:tomorrow+notes', 'as words'],
+  ['misread', '/?query=mail+date:tomorrow+notes', 'a filter is'],
   ['no-results', '/?query=zeppelin', 'Nothing found'],
   ['document', '/document?url=file:///home/ada/leases/car.html&query=lease', 'Match 1 of 200'],
 ] as const;

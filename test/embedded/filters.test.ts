@@ -52,6 +52,8 @@ describe('a filter', () => {
     expect(misread).toEqual(['date:2024-13', '-size:big']);
     const { body } = await send(peer, '/?query=tea+date:2024-13');
     expect(body).toContain(', with date:2024-13 as words (a filter is date:2024-03');
+    const leftOut = await send(peer, '/?query=tea+date:tomorrow');
+    expect(leftOut.body).toContain(', without date:tomorrow (a filter is date:2024-03');
     expect((await search(peer, { query: 'tea date:20', typing: 'true' })).misread).toBeUndefined();
     expect((await search(peer, { query: 'tea date:2024' })).misread).toBeUndefined();
   });
