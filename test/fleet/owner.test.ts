@@ -97,7 +97,7 @@ describe.skipIf(!hasRedis)('the owner of a fleet', () => {
     const [asked, answers] = [join(directory, 'asked'), join(directory, 'answers')];
     afterwards('test', () => writeFileSync(answers, ''));
     const program = join(directory, 'catdoc');
-    const script = `#!/bin/sh\ntouch '${asked}'\nuntil [ -e '${answers}' ]; do sleep 0.05; done\n`;
+    const script = `#!/bin/sh\ntouch '${asked}'\nuntil [ -e '${answers}' ] || [ ! -e "$0" ]; do sleep 0.05; done\n`;
     writeFileSync(program, script, { mode: 0o755 });
     const command = { name: 'catdoc', program, args: ['{file}'], output: 'text' } as const;
     const programs = { ...NO_PROGRAMS, commands: { '.doc': command } };
