@@ -40,7 +40,7 @@ interface Match {
 }
 
 const MOST_NAMES = 10_000;
-/** So many more names are kept until the oldest are dropped, as a fraction. */
+/** Names beyond the limit that are kept until the oldest are dropped, as a fraction of it. */
 const SLACK = 0.2;
 const MOST_SHOWN = 5;
 /** The most records that are read for an answer. Some may not be on disk yet. */

@@ -26,7 +26,7 @@ const MAX_LINE_BYTES = 65_536;
 /** The bytes of the header that tell how the journal is kept (1: rollback, 2: write-ahead log). */
 const JOURNAL_BYTES = [18, 19];
 
-/** What stands before a shared object. */
+/** The line of JSON before a shared object. */
 export interface ShareHead {
   /** The path below `shares`, with `/` between folders. */
   readonly path: string;

@@ -35,7 +35,7 @@ export interface Backup extends Contents {
 }
 
 const PIECE_BYTES = 1_048_576;
-/** What is needed beyond the contents, in bytes: names, the footer, the blocks of the disk. */
+/** Space beyond the contents, in bytes, for names, the footer and the blocks of the disk. */
 const SPARE_BYTES = 1_048_576;
 
 /**

@@ -11,7 +11,7 @@ import { MAX_DOCUMENTS_FOR_COMPOUNDS, markedQuery } from './find.js';
 import { withCompounds, withOtherForms } from './forms.js';
 import { originOf, timeOf } from './markup.js';
 import { MAX_MATCHES, MatchCount } from './matches.js';
-import type { ParsedQuery } from './query-parser.js';
+import type { ParsedQuery } from './parsed-query.js';
 import { type SectionView, sectionMarkup } from './section-markup.js';
 import type { Context } from './server.js';
 import { TextSections } from './text-sections.js';
@@ -42,7 +42,7 @@ interface Parameters extends Readonly<Record<string, string>> {
   readonly query: string;
 }
 
-/** What is asked for: a match, from 1, or a section of the text, from 0. */
+/** A match, from 1, or a section of the text, from 0. */
 interface Place {
   readonly match: number;
   readonly section: number | undefined;

@@ -2,6 +2,16 @@ import { type Database, int } from './database.js';
 import type { Document, DocumentStore } from './documents.js';
 import { withCompounds, withOtherForms } from './forms.js';
 import {
+  type Clause,
+  type Group,
+  type Highlights,
+  type ParsedQuery,
+  type Term,
+  termsOf,
+  withPlainWords,
+  withTerms,
+} from './parsed-query.js';
+import {
   BY_RANK,
   byDate,
   type Condition,
@@ -13,17 +23,7 @@ import {
   selectOf,
   without,
 } from './query.js';
-import {
-  type Clause,
-  type Group,
-  type Highlights,
-  type ParsedQuery,
-  parseQuery,
-  type Term,
-  termsOf,
-  withPlainWords,
-  withTerms,
-} from './query-parser.js';
+import { parseQuery } from './query-parser.js';
 import { byRank, MAX_BOOSTED } from './ranking.js';
 import { relaxed } from './relax.js';
 import { bySimilarity, repaired, withoutSymbols } from './repair.js';

@@ -26,7 +26,10 @@ export const TRIAL = 'shares.trial';
 
 export const DATABASE = 'peer.sqlite';
 export const SHARES = 'shares';
-/** What belongs to each of them. The log of another database would damage the restored one. */
+/**
+ * The names that are moved, and the files that each replaces. The log of another database would
+ * damage the restored one.
+ */
 const FILES = [
   [DATABASE, [`${DATABASE}-wal`, `${DATABASE}-shm`, `${DATABASE}-journal`, DATABASE]],
   [SHARES, [SHARES]],

@@ -1,7 +1,7 @@
 import { stemmer as english } from '@orama/stemmers/english';
 import { stemmer as german } from '@orama/stemmers/german';
 import { type Database, int, text } from './database.js';
-import { type ParsedQuery, type Term, withVariants } from './query-parser.js';
+import { type ParsedQuery, type Term, withVariants } from './parsed-query.js';
 import { isSymbolTerm, SYMBOL_TERMS } from './symbol-words.js';
 import { rangeOf, TERMS } from './vocabulary.js';
 

@@ -1,5 +1,5 @@
 import type { Yielder } from '../lib/slices.js';
-import type { Highlights } from './query-parser.js';
+import type { Highlights } from './parsed-query.js';
 import { plainWord, symbolWordsAt } from './symbol-words.js';
 import { pageEndsIn, type TextSections } from './text-sections.js';
 import { fold, type PlacedWord, placedWords } from './words.js';

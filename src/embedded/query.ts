@@ -1,5 +1,5 @@
 import { DATE, urlRangesOf } from './filters.js';
-import type { Clause, ParsedQuery, Term } from './query-parser.js';
+import type { Clause, ParsedQuery, Term } from './parsed-query.js';
 import { isSymbolTerm } from './symbol-words.js';
 import { MAX_PREFIX_LETTERS, PREFIX_MARK } from './words.js';
 

@@ -1,5 +1,5 @@
+import type { ParsedQuery, Term } from './parsed-query.js';
 import { BY_RANK, conditionOf, type Order, selectOf } from './query.js';
-import type { ParsedQuery, Term } from './query-parser.js';
 import { plainWord } from './symbol-words.js';
 
 /** More results are ranked by BM25 alone, because each of them would be looked up twice more. */

@@ -1,7 +1,7 @@
 import { type Database, int } from './database.js';
 import { withOtherForms } from './forms.js';
+import type { ParsedQuery, Term } from './parsed-query.js';
 import { conditionOf, selectOf } from './query.js';
-import type { ParsedQuery, Term } from './query-parser.js';
 import { mayBeLeftOut } from './repair.js';
 import { tellsApart } from './stop-words.js';
 
@@ -62,7 +62,7 @@ export function relaxed(query: ParsedQuery, database: Database): Relaxed | undef
   const isEnough = least <= 0 && required.length + query.groups.length > 0;
   if (best === undefined && !isEnough) return undefined;
   const kept = optional.filter((_, bit) => has(best?.mask ?? 0, bit));
-  // Of a term with more documents, not all were looked at.
+  // Not all documents of a frequent term were looked at.
   for (const each of optional.filter(({ documents }) => documents.length === MAX_DOCUMENTS)) {
     const terms = [...kept, each].map(({ term }) => term);
     if (!kept.includes(each) && documentsOf(terms, 1).length > 0) kept.push(each);

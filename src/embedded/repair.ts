@@ -1,6 +1,6 @@
 import { editDistance } from '../lib/text.js';
 import { type Database, int, text } from './database.js';
-import { type ParsedQuery, plainTerm, type Term, termsOf } from './query-parser.js';
+import { type ParsedQuery, plainTerm, type Term, termsOf } from './parsed-query.js';
 import { isSentence, tellsApart } from './stop-words.js';
 import { isSymbolTerm, withoutSigns } from './symbol-words.js';
 import { isInVocabulary, rangeOf, TERMS } from './vocabulary.js';

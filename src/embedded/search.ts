@@ -7,7 +7,8 @@ import { findDocuments, MAX_COUNTED, type SearchRequest } from './find.js';
 import type { Form } from './form.js';
 import { originOfResult, timeOf } from './markup.js';
 import { notIndexedFields, notIndexedMarkup, soughtWords } from './not-indexed.js';
-import { parseQuery, termsOf } from './query-parser.js';
+import { termsOf } from './parsed-query.js';
+import { parseQuery } from './query-parser.js';
 import type { Context, PeerDeps } from './server.js';
 import { highlighted, SnippetBudget, snippetFor } from './snippets.js';
 

@@ -2,7 +2,7 @@ import { escapeMarkup } from '../web/markup.js';
 import type { Document, DocumentStore } from './documents.js';
 import { endOfProperties } from './front-matter.js';
 import { highlightAt, markedPieces } from './matches.js';
-import type { Highlights } from './query-parser.js';
+import type { Highlights } from './parsed-query.js';
 import { isSymbolTerm, plainWord, writtenWord } from './symbol-words.js';
 import { type PlacedWord, placedWords, UNSPACED_WORD } from './words.js';
 

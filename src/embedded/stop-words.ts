@@ -1,4 +1,4 @@
-import type { Term } from './query-parser.js';
+import type { Term } from './parsed-query.js';
 
 /**
  * The words that nearly every text has, in English and German. They tell no documents apart, so a

@@ -14,17 +14,12 @@ import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { deflateRawSync } from 'node:zlib';
 import { afterEach, describe, expect, it } from 'vitest';
-import { backUp } from '../../src/embedded/backup.js';
 import { BackupWriter } from '../../src/embedded/backup-file.js';
 import { checkBackup, checkPeer } from '../../src/embedded/check-peer.js';
 import { type Driver, wasmDriver } from '../../src/embedded/driver.js';
-import { restore } from '../../src/embedded/restore.js';
-import { systemClock } from '../../src/lib/clock.js';
-import { PeersyncError } from '../../src/lib/errors.js';
 import { temporaryDirectory } from '../support/temp.js';
+import { backupOf, bring, codeOf, save, signal } from './backup-support.js';
 import { driver, openDatabase, openPeer, push, toMigratedFormat } from './support.js';
-
-const signal = new AbortController().signal;
 
 /** A stopped peer with one document and one shared object, both with this text. */
 async function peerOf(text: string): Promise<string> {
@@ -34,28 +29,6 @@ async function peerOf(text: string): Promise<string> {
   writeFileSync(join(dir, 'shares', 'object.txt'), text);
   await peer.close();
   return dir;
-}
-
-function save(dir: string, file: string, options = {}) {
-  const given = { dir, file, force: false, check: true, clock: systemClock, signal, driver };
-  return backUp({ ...given, ...options });
-}
-
-async function backupOf(dir: string, options = {}): Promise<string> {
-  const file = join(temporaryDirectory(), 'peer.backup');
-  await save(dir, file, options);
-  return file;
-}
-
-function bring(dir: string, file: string, options = {}) {
-  return restore({ dir, file, check: true, discard: false, signal, driver, ...options });
-}
-
-async function codeOf(work: Promise<unknown>): Promise<string> {
-  return await work.then(
-    () => 'it succeeded',
-    (error: unknown) => (error instanceof PeersyncError ? error.code : String(error)),
-  );
 }
 
 /** Changes the database of a stopped peer behind its back. */

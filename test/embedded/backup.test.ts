@@ -3,18 +3,14 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { backUp } from '../../src/embedded/backup.js';
 import { checkBackup, checkPeer } from '../../src/embedded/check-peer.js';
 import { FORMAT, int } from '../../src/embedded/database.js';
 import { lockDirectory } from '../../src/embedded/directory-lock.js';
 import type { PeerInstance } from '../../src/embedded/peer-instance.js';
-import { restore } from '../../src/embedded/restore.js';
 import { systemClock } from '../../src/lib/clock.js';
-import { PeersyncError } from '../../src/lib/errors.js';
 import { temporaryDirectory } from '../support/temp.js';
+import { backupOf, bring, codeOf, save, signal } from './backup-support.js';
 import { AskedTable, ask, driver, openPeer, peerdoc, push, search } from './support.js';
-
-const signal = new AbortController().signal;
 
 /** A peer that holds the lock of its directory, as one in a process does. */
 async function lockedPeer(dir = temporaryDirectory()) {
@@ -46,28 +42,6 @@ async function stoppedPeer(): Promise<string> {
   await fill(dir, peer);
   await close();
   return dir;
-}
-
-function save(dir: string, file: string, options = {}) {
-  const given = { dir, file, force: false, check: true, clock: systemClock, signal, driver };
-  return backUp({ ...given, ...options });
-}
-
-async function backupOf(dir: string): Promise<string> {
-  const file = join(temporaryDirectory(), 'peer.backup');
-  await save(dir, file);
-  return file;
-}
-
-function bring(dir: string, file: string, options = {}) {
-  return restore({ dir, file, check: true, discard: false, signal, driver, ...options });
-}
-
-async function codeOf(work: Promise<unknown>): Promise<string> {
-  return await work.then(
-    () => 'it succeeded',
-    (error: unknown) => (error instanceof PeersyncError ? error.code : String(error)),
-  );
 }
 
 /** The digests of all files in a directory, by path. */

@@ -5,17 +5,7 @@ import { DocumentStore } from '../../src/embedded/documents.js';
 import { findDocuments } from '../../src/embedded/find.js';
 import { parseQuery } from '../../src/embedded/query-parser.js';
 import { temporaryDirectory } from '../support/temp.js';
-import { openDatabase, type Parameters, peerWith, push, search, send } from './support.js';
-
-/** Returns the names of the results, in alphabetical order. */
-async function names(peer: Peer, parameters: Parameters): Promise<string> {
-  const { items } = await search(peer, parameters);
-  return items
-    .map(({ url }) => url.replace(/.*\//, ''))
-    .sort()
-    .join(' ');
-}
-type Peer = Awaited<ReturnType<typeof peerWith>>;
+import { names, openDatabase, peerWith, push, search, send } from './support.js';
 
 describe('operators', () => {
   const corpus = {

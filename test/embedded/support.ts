@@ -353,3 +353,12 @@ export class AskedTable {
     return (await answered(this.peer, '/Tables_p.json')).tables;
   }
 }
+
+/** Returns the last parts of the URLs of the results, in alphabetical order. */
+export async function names(peer: Peer, parameters: Parameters): Promise<string> {
+  const { items } = await search(peer, parameters);
+  return items
+    .map(({ url }) => url.replace(/.*\//, ''))
+    .sort()
+    .join(' ');
+}

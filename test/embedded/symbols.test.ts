@@ -8,16 +8,7 @@ import { highlighted, snippetOf } from '../../src/embedded/snippets.js';
 import { symbolTermsOf, symbolWordsAt, writtenWord } from '../../src/embedded/symbol-words.js';
 import { placedWords } from '../../src/embedded/words.js';
 import { temporaryDirectory } from '../support/temp.js';
-import { openDatabase, type Parameters, type Peer, peerWith, search, send } from './support.js';
-
-/** Returns the last parts of the URLs of the results, in alphabetical order. */
-async function names(peer: Peer, parameters: Parameters): Promise<string> {
-  const { items } = await search(peer, parameters);
-  return items
-    .map(({ url }) => url.replace(/.*\//, ''))
-    .sort()
-    .join(' ');
-}
+import { names, openDatabase, peerWith, search, send } from './support.js';
 
 /** Returns the symbol words of a text as they are written, but in small letters. */
 function symbolWords(text: string): string {

@@ -295,37 +295,38 @@ describe.skipIf(!hasRedis)('a worker', () => {
     expect(logged.at(-1)).toContain('(owner: catdoc 0.96)');
   });
 
-  it('returns no text of a program that was updated while it read, and takes no jobs then', async () => {
-    const { beats, drop, fleet, isIdleFor, isWorking, ownerOf, programs, readings, redis, worker } =
-      await open();
-    const owner = await announceOwner(redis, fleet);
-    worker.start();
-    await beats(isWorking, 'it works');
-    const queue = await ownerOf(owner);
-    const ended = queue.run(drop('a.pdf'));
-    await until(() => readings.length === 1, 'it reads');
-    programs.isUpdated = true;
-    programs.installed = { ...NO_PROGRAMS, noOcr: 'off' };
-    readings[0]?.end(textOf('the text'));
-    expect(await ended).toEqual({ kind: 'done', value: { kind: 'notHere', why: 'idle' } });
-    await beats(isIdleFor('programs'), 'it is idle');
-  });
-
-  it('returns no text of a program that was updated while it read, if a beat has found it again', async () => {
-    const { beats, drop, fleet, isIdleFor, isWorking, ownerOf, programs, readings, redis, worker } =
-      await open();
-    const owner = await announceOwner(redis, fleet);
-    worker.start();
-    await beats(isWorking, 'it works');
-    const queue = await ownerOf(owner);
-    const ended = queue.run(drop('a.pdf'));
-    await until(() => readings.length === 1, 'it reads');
-    programs.isUpdated = true;
-    programs.installed = { ...NO_PROGRAMS, noOcr: 'off' };
-    await beats(isIdleFor('programs'), 'it is idle');
-    readings[0]?.end(textOf('the text'));
-    expect(await ended).toEqual({ kind: 'done', value: { kind: 'notHere', why: 'idle' } });
-  });
+  it.each([
+    ['before a beat', 'text first'],
+    ['after a beat has found it again', 'beat first'],
+  ])(
+    'returns no text of a program that was updated while it read, %s, and takes no jobs then',
+    async (_, order) => {
+      const {
+        beats,
+        drop,
+        fleet,
+        isIdleFor,
+        isWorking,
+        ownerOf,
+        programs,
+        readings,
+        redis,
+        worker,
+      } = await open();
+      const owner = await announceOwner(redis, fleet);
+      worker.start();
+      await beats(isWorking, 'it works');
+      const queue = await ownerOf(owner);
+      const ended = queue.run(drop('a.pdf'));
+      await until(() => readings.length === 1, 'it reads');
+      programs.isUpdated = true;
+      programs.installed = { ...NO_PROGRAMS, noOcr: 'off' };
+      if (order === 'beat first') await beats(isIdleFor('programs'), 'it is idle');
+      readings[0]?.end(textOf('the text'));
+      expect(await ended).toEqual({ kind: 'done', value: { kind: 'notHere', why: 'idle' } });
+      await beats(isIdleFor('programs'), 'it is idle');
+    },
+  );
 
   it('says that it lives while its programs do not answer, and takes no jobs', async () => {
     const { beats, clock, drop, fleet, isIdleFor, isWorking, ownerOf, ...others } = await open();
