@@ -223,3 +223,11 @@ describe('a restore', () => {
     return expect(readdirSync(dir)).not.toContain('restored');
   });
 });
+
+it('a restore moves the log of the database before out of the way', async () => {
+  const [dir, file] = [await peerOf('before'), await backupOf(await peerOf('restored'))];
+  writeFileSync(join(dir, 'peer.sqlite-wal'), 'the log of a killed peer');
+  await bring(dir, file);
+  expect(existsSync(join(dir, 'peer.sqlite-wal'))).toBe(false);
+  expect(readFileSync(join(dir, 'before-restore', 'peer.sqlite-wal'), 'utf8')).toContain('killed');
+});
