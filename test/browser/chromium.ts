@@ -71,6 +71,9 @@ export async function visit(url: string, options: BrowserContextOptions = {}): P
     expect(failure.filter((line) => !forgiven.some((pattern) => pattern.test(line)))).toEqual([]);
   });
   await page.goto(url);
+  // The browser moves the focus at the first frame, which may come after the load.
+  const field = page.locator('[autofocus]');
+  if ((await field.count()) > 0) await page.locator('[autofocus]:focus').first().waitFor();
   return { page, failure, forgive: (pattern) => void forgiven.push(pattern) };
 }
 
