@@ -7,8 +7,8 @@ import { shownTitle } from './content.js';
 import type { Database } from './database.js';
 import { findDocument } from './document-endpoints.js';
 import type { Document, DocumentStore } from './documents.js';
-import { MAX_DOCUMENTS_FOR_COMPOUNDS, markedQuery } from './find.js';
-import { withCompounds, withOtherForms } from './forms.js';
+import { compoundQuery, markedQuery } from './find.js';
+import { withOtherForms } from './forms.js';
 import { originOf, timeOf } from './markup.js';
 import { MAX_MATCHES, MatchCount } from './matches.js';
 import type { ParsedQuery } from './parsed-query.js';
@@ -108,21 +108,25 @@ export class DocumentPages {
     if (asked.highlights.isEmpty || !marked.count.isComplete || marked.count.matches > 0)
       return marked;
     // The search offers such documents, too.
-    for (const wider of this.#widerQueries(asked, forms === 'true')) {
+    for await (const wider of this.#widerQueries(asked, forms === 'true')) {
       const other = await count(wider, true);
       if (other.count.matches > 0) return other;
     }
     return marked;
   }
 
-  /** Reads the whole vocabulary only if the search did so to find the document. */
-  *#widerQueries(query: ParsedQuery, isFoundByForms: boolean): Iterable<ParsedQuery> {
+  /** Yields the query with other forms of its words, in the order in which a search tries them. */
+  async *#widerQueries(query: ParsedQuery, isFoundByForms: boolean): AsyncIterable<ParsedQuery> {
     const forms = withOtherForms(query, this.database);
     if (forms !== undefined) yield forms;
     if (!isFoundByForms) return;
-    if (this.documents.count('documents') > MAX_DOCUMENTS_FOR_COMPOUNDS) return;
-    const compounds = withCompounds(query, this.database);
-    if (compounds !== undefined) yield compounds;
+    const deps = { database: this.database, documents: this.documents };
+    for (const others of ['words', 'any'] as const) {
+      const compounds = await this.documents.words.provide(() =>
+        compoundQuery(forms ?? query, others, deps),
+      );
+      if (compounds !== undefined) yield compounds;
+    }
   }
 
   #countOf(

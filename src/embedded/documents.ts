@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
+import type { Clock } from '../lib/clock.js';
 import { type NormalUrl, readContent, urlHash } from './content.js';
 import { bytes, type Database, int, MIGRATION, text } from './database.js';
 import type { Row } from './driver.js';
 import { columnsWithSymbols, type IndexedColumns, indexedText } from './indexed-text.js';
+import { WordList } from './word-list.js';
 import { countWords, indexable } from './words.js';
 
 /** An indexed document. Times are in ms since the epoch. */
@@ -91,11 +93,14 @@ export function inflatedPart(row: Row): Buffer {
  * them, so that no request counts rows.
  */
 export class DocumentStore {
+  /** The words of all documents. */
+  readonly words: WordList;
   readonly #database: Database;
   #isMigrated = false;
 
-  constructor(database: Database) {
+  constructor(database: Database, clock?: Pick<Clock, 'now'>) {
     this.#database = database;
+    this.words = new WordList(database, clock);
   }
 
   /** Finds a document. @param value a NormalUrl if `by` is `url` */
@@ -198,6 +203,7 @@ export class DocumentStore {
     const document = this.find('url', url);
     if (document === undefined) return false;
     const { collections, id } = document;
+    this.words.onChange();
     this.#regroup(id, collections, []);
     for (const [table, column] of DOCUMENT_TABLES)
       this.#database.run(`DELETE FROM ${table} WHERE ${column} = ?`, id);
@@ -218,6 +224,7 @@ export class DocumentStore {
     { url, data, lastModified, loadDate, collections }: Pushed,
     digest: string,
   ): void {
+    this.words.onChange();
     const content = readContent(url, data);
     const body = indexable(content.text);
     const id = this.#database.run(

@@ -1,91 +1,36 @@
+import { type OtherParts, withCompounds } from './compounds.js';
 import { type Database, int } from './database.js';
-import type { Document, DocumentStore } from './documents.js';
-import { withCompounds, withOtherForms } from './forms.js';
+import { withOtherForms } from './forms.js';
 import {
   type Clause,
   type Group,
-  type Highlights,
   type ParsedQuery,
   type Term,
-  termsOf,
   withPlainWords,
   withTerms,
 } from './parsed-query.js';
-import {
-  BY_RANK,
-  byDate,
-  type Condition,
-  conditionOf,
-  newestFirst,
-  type Order,
-  prefixSearchOf,
-  type Scope,
-  selectOf,
-  without,
-} from './query.js';
+import { BY_RANK, byDate, conditionOf, newestFirst, prefixSearchOf, without } from './query.js';
 import { parseQuery } from './query-parser.js';
-import { byRank, MAX_BOOSTED } from './ranking.js';
 import { relaxed } from './relax.js';
 import { bySimilarity, repaired, withoutSymbols } from './repair.js';
+import {
+  countOf,
+  inCollections,
+  MAX_COUNTED,
+  pick,
+  run,
+  type SearchDeps,
+  type SearchRequest,
+  type SearchResult,
+} from './results.js';
 import { isQuestion, isSentence, tellsApart } from './stop-words.js';
-import { writtenWord } from './symbol-words.js';
 import { isInVocabulary, rangeOf, TERMS } from './vocabulary.js';
 
 /**
- * The most documents that are counted and ranked. For words that occur nearly everywhere, more
- * would take too long.
+ * Compounds are looked for in an index of up to so many documents. To read the words of 22,000
+ * generated ones takes 1.6 s of processor with the WebAssembly build, half of it in SQLite.
  */
-export const MAX_COUNTED = 10_000;
-
-/** Compounds are looked for in an index of up to so many documents. It takes 100 ms there. */
-export const MAX_DOCUMENTS_FOR_COMPOUNDS = 50_000;
-
-export interface SearchRequest {
-  readonly query: string;
-  /** Whether the query is still being typed: its last word may go on. @default false */
-  readonly isTyping?: boolean;
-  /** Restricts the search to one collection; empty for all. */
-  readonly collection: string;
-  readonly offset: number;
-  readonly limit: number;
-  /**
-   * `date` orders the newest first, by the date of the document itself, or else by the last change
-   * of its content. Above MAX_COUNTED results the order is that of indexing. @default 'rank'
-   */
-  readonly sort?: 'rank' | 'date';
-}
-
-interface SearchResult {
-  /** At most MAX_COUNTED. */
-  readonly total: number;
-  /**
-   * False if there are more than `total`. The documents with the words in title or name then come
-   * first, and the newest of the others follow.
-   */
-  readonly totalIsExact: boolean;
-  /** The documents from `offset` on, best first. */
-  readonly found: readonly Document[];
-  readonly highlights: Highlights;
-  /** The condition that all results meet; undefined if nothing was asked for. */
-  readonly condition?: Condition;
-  /** The query that was answered instead, because nothing was found for a misspelt one. */
-  readonly corrected?: string;
-  /** The terms that were left out, as they were written, because no document has all. */
-  readonly without?: readonly string[];
-  /** The words by which a question was answered, folded. */
-  readonly keywords?: readonly string[];
-  /** The number of results that have only other forms of some words. */
-  readonly otherForms?: number;
-  /** The last term, if it was taken as a prefix because nothing has it as it is. */
-  readonly prefix?: string;
-  /** Set if the signs of words such as C++ were ignored, because the index does not have all. */
-  readonly signsIgnored?: true;
-}
-
-interface SearchDeps {
-  readonly database: Database;
-  readonly documents: DocumentStore;
-}
+const MAX_DOCUMENTS_FOR_COMPOUNDS = 50_000;
 
 /**
  * Finds documents.
@@ -94,7 +39,8 @@ interface SearchDeps {
  * - Of more results, or with a short prefix, those with the words in title or name are ranked
  *   first. The others follow, newest first.
  * - A query without words lists the newest documents.
- * - Few results are followed by those with other forms of the words, which are ranked below them.
+ * - Few results are followed by those with inflected forms of the words, and then by those with
+ *   compounds of them.
  * - A question is answered by its words that tell documents apart. Documents with all of its words
  *   are ranked higher.
  * - Nothing is left out of another query that finds something. If it finds nothing, symbol words
@@ -102,6 +48,8 @@ interface SearchDeps {
  *   ones, and those without a similar one are left out. If no document has all of the others, the
  *   most frequent words are left out. Of that, a word that documents have is not left out for one
  *   that is only similar.
+ *
+ * Called by `WordList.provide`, it does not go without compounds while the words are being read.
  */
 export function findDocuments(request: SearchRequest, deps: SearchDeps): SearchResult {
   const { database } = deps;
@@ -111,12 +59,12 @@ export function findDocuments(request: SearchRequest, deps: SearchDeps): SearchR
   if (result.total > 0 || query.terms.length + query.groups.length === 0) return result;
   const plain = asPlainWords(query, request, deps);
   if (plain !== undefined) return plain;
-  const isSmall = deps.documents.count('documents') <= MAX_DOCUMENTS_FOR_COMPOUNDS;
-  const compounds = isSmall ? withCompounds(query, database) : undefined;
+  const compounds = compoundQuery(withOtherForms(query, database) ?? query, 'any', deps);
   const inCompounds = compounds && asOtherForms(run(compounds, request, deps));
   if (inCompounds !== undefined && inCompounds.total > 0) return inCompounds;
   const corrected = repairedAnswer(query, bySimilarity(database), asked, request, deps);
   if (corrected !== undefined && corrected.left === 0) return corrected.result;
+  if (corrected !== undefined && corrected.result.corrected === undefined) return corrected.result;
   // A word that documents have is worth more than one that is only similar to a word of the query.
   const known = repairedAnswer(query, () => undefined, asked, request, deps);
   const isBetter = known !== undefined && known.left < (corrected?.left ?? Infinity);
@@ -224,25 +172,40 @@ function asTyped(
 /** The most results that are followed by those with other forms of the words. */
 const FEW_RESULTS = 100;
 
-/** Answers a query. Few results are followed by those with other forms of the words. */
+/**
+ * Answers a query. Few results are followed by those with inflected forms of the words, and these
+ * by those with compounds of them.
+ */
 function followedByForms(
   query: ParsedQuery,
   request: SearchRequest,
   deps: SearchDeps,
 ): SearchResult {
   const exact = run(query, request, deps);
-  const { condition, highlights, total } = exact;
-  if (total > FEW_RESULTS || condition === undefined || query.terms.length === 0) return exact;
-  const wider = withOtherForms(query, deps.database);
-  if (wider === undefined) return exact;
+  if (query.terms.length === 0 || exact.total > FEW_RESULTS) return exact;
+  const inflected = withOtherForms(query, deps.database) ?? query;
+  const first = inflected === query ? exact : followed(exact, inflected, request, deps);
+  if (first.total === 0 || first.total > FEW_RESULTS) return first;
+  const compounds = compoundQuery(inflected, 'words', deps);
+  return compounds === undefined ? first : followed(first, compounds, request, deps);
+}
+
+/** Adds the results of a wider query behind others. */
+function followed(
+  first: SearchResult,
+  wider: ParsedQuery,
+  request: SearchRequest,
+  deps: SearchDeps,
+): SearchResult {
+  const { condition, highlights, otherForms = 0, total } = first;
+  if (total === 0 || condition === undefined) return asOtherForms(run(wider, request, deps));
   const all = conditionOf(inCollections(wider, request), 'all');
-  if (total === 0) return asOtherForms(run(wider, request, deps));
   const others = without(all, condition);
-  const otherForms = countOf(others, deps.database);
-  if (otherForms === 0) return exact;
+  const count = countOf(others, deps.database);
+  if (count === 0) return first;
   const { limit, offset } = request;
   const rest = {
-    limit: limit - exact.found.length,
+    limit: limit - first.found.length,
     offset: Math.max(0, offset - total),
   };
   const byWords = others.source === 'words' ? BY_RANK : newestFirst(others);
@@ -250,14 +213,25 @@ function followedByForms(
   const ids = rest.limit === 0 ? [] : pick(others, order, rest, deps.database);
   const more = ids.flatMap((id) => deps.documents.find('id', id) ?? []);
   return {
-    ...exact,
-    total: Math.min(MAX_COUNTED, total + otherForms),
-    totalIsExact: total + otherForms <= MAX_COUNTED,
-    found: [...exact.found, ...more],
+    ...first,
+    total: Math.min(MAX_COUNTED, total + count),
+    totalIsExact: total + count <= MAX_COUNTED,
+    found: [...first.found, ...more],
     highlights: total > offset + limit ? highlights : wider.highlights,
     condition: all,
-    otherForms,
+    otherForms: otherForms + count,
   };
+}
+
+/** Returns a query with compounds of its words; undefined if none are found or looked for. */
+export function compoundQuery(
+  query: ParsedQuery,
+  others: OtherParts,
+  { documents }: SearchDeps,
+): ParsedQuery | undefined {
+  if (documents.count('documents') > MAX_DOCUMENTS_FOR_COMPOUNDS) return undefined;
+  const words = documents.words.current();
+  return words && withCompounds(query, words, others);
 }
 
 function asOtherForms(result: SearchResult): SearchResult {
@@ -311,104 +285,6 @@ function narrowed(query: ParsedQuery, database: Database): ParsedQuery {
     groups: query.groups.map(narrowedGroup),
     excludedGroups: query.excludedGroups.map(narrowedGroup),
   };
-}
-
-function run(parsed: ParsedQuery, request: SearchRequest, deps: SearchDeps): SearchResult {
-  const { database, documents } = deps;
-  const { excluded, excludedGroups, filters, groups, highlights, terms, urls } = parsed;
-  const query = inCollections(parsed, request);
-  const { collections } = query;
-  const hasWords = [terms, excluded, groups, excludedGroups].some((list) => list.length > 0);
-  const areSignsIgnored = parsed.areSignsIgnored === true;
-  const hasFilters = urls.length + collections.length + filters.length > 0;
-  const isEmpty = !hasWords && !hasFilters && !areSignsIgnored;
-  // Punctuation alone finds nothing. A query of spaces lists all documents.
-  if (isEmpty && request.query.trim() !== '')
-    return { total: 0, totalIsExact: true, found: [], highlights };
-
-  const all = conditionOf(query, 'all');
-  const hasStoredCount = !hasWords && urls.length + filters.length === 0 && collections.length < 2;
-  const [collection] = collections;
-  const stored = collection === undefined ? 'documents' : ({ collection } as const);
-  const total = hasStoredCount ? documents.count(stored) : countOf(all, database);
-  const isFew = total <= MAX_COUNTED;
-  return {
-    total: hasStoredCount ? total : Math.min(total, MAX_COUNTED),
-    totalIsExact: hasStoredCount || isFew,
-    found: (total === 0 ? [] : pageOf(query, request, total, database))
-      .map((id) => documents.find('id', id))
-      .filter((document) => document !== undefined),
-    highlights,
-    condition: all,
-    ...(parsed.common.length > 0 && { keywords: keywordsOf(parsed) }),
-    ...(areSignsIgnored && { signsIgnored: true }),
-  };
-}
-
-function keywordsOf({ groups, terms }: ParsedQuery): readonly string[] {
-  return [...terms, ...groups.flatMap(termsOf)].map(({ words }) =>
-    words.map(writtenWord).join(' '),
-  );
-}
-
-/** Returns the query with the collection of the request as one more filter. */
-function inCollections(query: ParsedQuery, { collection }: SearchRequest): ParsedQuery {
-  return {
-    ...query,
-    collections: [collection, ...query.collections].filter((name) => name !== ''),
-  };
-}
-
-/** Returns the ids of the documents of one page, in order. */
-function pageOf(
-  query: ParsedQuery,
-  { limit, offset, sort = 'rank' }: SearchRequest,
-  total: number,
-  database: Database,
-): number[] {
-  const isFew = total <= MAX_COUNTED;
-  const all = conditionOf(query, 'all');
-  const newest = (): number[] => pick(all, newestFirst(all), { limit, offset }, database);
-  if (sort === 'date' && isFew) return pick(all, byDate(all), { limit, offset }, database);
-  const required = [...query.terms, ...query.groups.flatMap(termsOf)];
-  if (sort === 'date' || required.length === 0) return newest();
-  if (isFew && all.source === 'words') {
-    const order = total <= MAX_BOOSTED ? byRank(query) : BY_RANK;
-    return pick(all, order, { limit, offset }, database);
-  }
-
-  const hasPrefix = required.some((term) => term.isPrefix);
-  const scopes: readonly Scope[] = hasPrefix ? ['prefixes in heads', 'heads'] : ['heads'];
-  for (const scope of scopes) {
-    const first = conditionOf(query, scope);
-    const count = countOf(first, database);
-    if (count === 0 || count > MAX_COUNTED) continue;
-    const ranked = offset < count ? pick(first, BY_RANK, { limit, offset }, database) : [];
-    const missing = limit - ranked.length;
-    if (missing === 0) return ranked;
-    const others = without(all, first);
-    const rest = { limit: missing, offset: Math.max(0, offset - count) };
-    return [...ranked, ...pick(others, newestFirst(others), rest, database)];
-  }
-  return newest();
-}
-
-/** Returns the number of documents, at most MAX_COUNTED + 1. */
-function countOf(condition: Condition, database: Database): number {
-  const limited = `${selectOf(condition)} LIMIT ${MAX_COUNTED + 1}`;
-  const row = database.row(`SELECT count(*) AS total FROM (${limited})`, ...condition.values);
-  return int(row, 'total');
-}
-
-function pick(
-  condition: Condition,
-  order: Order,
-  { limit, offset }: Pick<SearchRequest, 'limit' | 'offset'>,
-  database: Database,
-): number[] {
-  const sql = `${selectOf(condition)} ORDER BY ${order.sql} LIMIT ? OFFSET ?`;
-  const values = [...condition.values, ...order.values, limit, offset];
-  return database.rows(sql, ...values).map((row) => int(row, 'document'));
 }
 
 /** More terms take too long to expand. */

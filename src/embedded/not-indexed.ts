@@ -1,9 +1,9 @@
 import { counted } from '../lib/text.js';
 import { escapeMarkup, nameMarkup } from '../web/markup.js';
 import type { NotIndexedFile, NotIndexedFiles, SoughtWord } from './daemon-link.js';
-import type { SearchRequest } from './find.js';
 import { withPlainWords } from './parsed-query.js';
 import { parseQuery } from './query-parser.js';
+import type { SearchRequest } from './results.js';
 import { isQuestion, tellsApart } from './stop-words.js';
 
 /**

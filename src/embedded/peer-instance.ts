@@ -81,7 +81,7 @@ export async function openPeerInstance(
   await syncDirectory(dir);
   const site = await Site.open();
   const forms = new FormReader();
-  const documents = new DocumentStore(database);
+  const documents = new DocumentStore(database, clock);
   const indexer = new Indexer({ database, documents, clock, log });
   const citations = new Citations(database, documents, clock);
   const pages = new DocumentPages(documents, database, clock);

@@ -3,12 +3,13 @@ import { escapeMarkup, nameMarkup } from '../web/markup.js';
 import { shownTitle } from './content.js';
 import { type DocumentStore, metadataOf } from './documents.js';
 import { facetsOf, MAX_FACETED } from './facets.js';
-import { findDocuments, MAX_COUNTED, type SearchRequest } from './find.js';
+import { findDocuments } from './find.js';
 import type { Form } from './form.js';
 import { originOfResult, timeOf } from './markup.js';
 import { notIndexedFields, notIndexedMarkup, soughtWords } from './not-indexed.js';
-import { termsOf } from './parsed-query.js';
+import { type Highlights, termsOf } from './parsed-query.js';
 import { parseQuery } from './query-parser.js';
+import { MAX_COUNTED, type SearchRequest } from './results.js';
 import type { Context, PeerDeps } from './server.js';
 import { highlighted, SnippetBudget, snippetFor } from './snippets.js';
 
@@ -76,7 +77,7 @@ ${searchForm(request, documents)}
 <div id="results">
 ${facetsMarkup(request, result, context.deps)}
 <ol class="hits" start="${request.offset + 1}">
-${result.hits.map((hit) => hitItem(hit, result.corrected ?? linkedQuery(request, result), result)).join('\n')}
+${hitsMarkup(request, result)}
 </ol>
 ${foundNothing ? HELP : pager(request, result)}
 ${result.hits.length > 0 ? KEYS : ''}
@@ -99,7 +100,9 @@ function readRequest(form: Form): SearchRequest {
 
 async function find(request: SearchRequest, deps: PeerDeps) {
   deps.indexer.onSearch();
-  const { found, ...result } = findDocuments(request, deps);
+  const { found, ...result } = await deps.documents.words.provide(() =>
+    findDocuments(request, deps),
+  );
   const budget = new SnippetBudget();
   const shown = found.map((document) => ({
     document,
@@ -236,10 +239,17 @@ ${[option('', 'all'), ...offered.map((collection) => option(collection, collecti
 </form>`;
 }
 
+function hitsMarkup(request: SearchRequest, result: SearchResult): string {
+  const { corrected, highlights, hits, otherForms = 0, total } = result;
+  const query = corrected ?? linkedQuery(request, result);
+  const exact = total - otherForms - request.offset;
+  return hits.map((hit, i) => hitItem(hit, { query, isExact: i < exact }, highlights)).join('\n');
+}
+
 function hitItem(
   { document, hasOriginal, snippet }: SearchResult['hits'][number],
-  query: string,
-  { highlights, otherForms, total }: SearchResult,
+  { isExact, query }: { readonly isExact: boolean; readonly query: string },
+  highlights: Highlights,
 ): string {
   const { author, collections, date, url, urlhash, words } = document;
   const metadata = [
@@ -252,8 +262,7 @@ function hitItem(
   );
   // Leads to the first match, also without the script.
   const parameters = new URLSearchParams({ urlhash, query });
-  // Compounds are looked for only if the words are found in no other way.
-  if (otherForms === total) parameters.set('forms', 'true');
+  if (!isExact) parameters.set('forms', 'true');
   const page = `/document?${parameters}${highlights.isEmpty ? '' : '#match'}`;
   return `<li>
 <h2 dir="auto"><a href="${escapeMarkup(page)}">${highlighted(shownTitle(document), highlights)}</a></h2>

@@ -19,8 +19,6 @@ import { indexable, type PlacedWord, UNSPACED, UNSPACED_WORD } from './words.js'
 
 /** Begins the term of each symbol word. */
 const SYMBOL_MARK = '\ue001';
-/** Matches the terms of symbol words, for GLOB. */
-export const SYMBOL_TERMS = `${SYMBOL_MARK}*`;
 /** The signs, and the characters that stand for them in terms. */
 const SIGNS: Readonly<Record<string, string>> = {
   '+': '\ue002',

@@ -362,3 +362,11 @@ export async function names(peer: Peer, parameters: Parameters): Promise<string>
     .sort()
     .join(' ');
 }
+
+/** Returns different words of five letters and more, which resemble no word of a test. */
+export function distinctWords(count: number): readonly string[] {
+  const letters = [...'bcdfghjkpw'];
+  return Array.from({ length: count }, (_, n) =>
+    [...String(10_000 + n)].map((digit) => letters[Number(digit)]).join(''),
+  );
+}
