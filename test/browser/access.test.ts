@@ -147,7 +147,8 @@ describe.skipIf(CHROMIUM === undefined)('the page', { timeout: LIMIT_MS }, () =>
       /^Backlog over the last hour: [\d,]+ now, at most /,
       /^Time to search over the last hour: last at [\d :-]+: p50 .*, at most /,
     ]) {
-      expect(await page.getByRole('img', { name: words }).count()).toBe(1);
+      // The samples come after the status.
+      await page.getByRole('img', { name: words }).waitFor();
     }
     // A screen reader announces this text when the condition changes.
     expect(await page.getByRole('status').textContent()).toMatch(

@@ -71,10 +71,16 @@ export async function visit(url: string, options: BrowserContextOptions = {}): P
     expect(failure.filter((line) => !forgiven.some((pattern) => pattern.test(line)))).toEqual([]);
   });
   await page.goto(url);
-  // The browser moves the focus at the first frame, which may come after the load.
-  const field = page.locator('[autofocus]');
+  // The browser moves the focus at the first frame, which may come after the load. A menu that is
+  // closed has a field for the focus, too, which gets it when the menu opens.
+  const field = page.locator('[autofocus]:visible');
   if ((await field.count()) > 0) await page.locator('[autofocus]:focus').first().waitFor();
   return { page, failure, forgive: (pattern) => void forgiven.push(pattern) };
+}
+
+/** Does what leads to another page, such as a click on a link, and waits until that is loaded. */
+export async function follow(page: Page, act: () => Promise<void>): Promise<void> {
+  await Promise.all([page.waitForEvent('load'), act()]);
 }
 
 const shots: string[] = [];

@@ -6,7 +6,7 @@ import { type Peer, push } from '../embedded/support.js';
 import { PeerProcess } from '../support/peer-process.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
-import { CHROMIUM, LIMIT_MS, shoot, visit } from './chromium.js';
+import { CHROMIUM, follow, LIMIT_MS, shoot, visit } from './chromium.js';
 
 const LINE = 'nothing to see in this line of the text, which goes on for a while. ';
 /** A page of a PDF; every hundredth has the word. */
@@ -34,10 +34,14 @@ async function visited(
   return page;
 }
 
-/** Returns the text of the current match, with the line around it; empty if it is out of sight. */
+/**
+ * Returns the text of the current match, with the line around it; empty if it is out of sight, or
+ * not loaded yet.
+ */
 async function inSight(page: Page): Promise<string> {
   return (await page.evaluate(`(() => {
     const mark = document.querySelector('mark.current');
+    if (!mark?.nextSibling) return '';
     const { top, bottom } = mark.getBoundingClientRect();
     if (top < document.getElementById('matches').getBoundingClientRect().bottom || bottom > innerHeight) return '';
     return mark.innerText + mark.nextSibling.data.split('\\n')[0];
@@ -57,9 +61,10 @@ describe.skipIf(CHROMIUM === undefined)('the page of a document', { timeout: LIM
   test('opens at the first match, and is walked through by the keyboard alone', async () => {
     const page = await visited();
     await page.keyboard.type('lighthouse title:report ');
+    await until(() => page.url().includes('report+'), 'the results of the words');
     await page.getByText('1 result', { exact: true }).waitFor();
     await page.keyboard.press('ArrowDown');
-    await page.keyboard.press('Enter');
+    await follow(page, () => page.keyboard.press('Enter'));
     await page.getByRole('heading', { name: 'A long report' }).waitFor();
     await isShown(page, 1);
     await shoot(page, 'document-match-desktop', false);
@@ -112,16 +117,16 @@ describe.skipIf(CHROMIUM === undefined)('the page of a document', { timeout: LIM
     const viewport = { width: 390, height: 844 };
     const page = await visited({ javaScriptEnabled: false, viewport, colorScheme: 'dark' });
     await page.getByRole('searchbox', { name: 'Words' }).fill('lighthouse title:report');
-    await page.getByRole('searchbox', { name: 'Words' }).press('Enter');
-    await page.getByRole('link', { name: 'A long report' }).click();
+    await follow(page, () => page.getByRole('searchbox', { name: 'Words' }).press('Enter'));
+    await follow(page, () => page.getByRole('link', { name: 'A long report' }).click());
     await isShown(page, 1);
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
     await shoot(page, 'document-match-phone-dark', false);
     for (const n of [2, 3]) {
-      await page.getByRole('link', { name: 'Next match' }).click();
+      await follow(page, () => page.getByRole('link', { name: 'Next match' }).click());
       await isShown(page, n);
     }
-    await page.getByRole('link', { name: 'Previous match' }).click();
+    await follow(page, () => page.getByRole('link', { name: 'Previous match' }).click());
     await isShown(page, 2);
     expect(await page.locator('kbd:visible').count()).toBe(0);
   });

@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { BrowserContextOptions } from 'playwright-core';
+import type { BrowserContextOptions, Route } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
 import { type Peer, push } from '../embedded/support.js';
 import { PeerProcess } from '../support/peer-process.js';
 import { temporaryDirectory } from '../support/temp.js';
 import { until } from '../support/wait.js';
-import { CHROMIUM, LIMIT_MS, shoot, visit } from './chromium.js';
+import { CHROMIUM, follow, LIMIT_MS, shoot, visit } from './chromium.js';
 
 const NOTES = {
   'file:///notes/green%20tea.md': '# Green tea\n\nIt is brewed at 70 degrees, never hotter.',
@@ -52,9 +52,9 @@ describe.skipIf(CHROMIUM === undefined)('the search page', { timeout: LIMIT_MS }
     await words.fill('tea');
     await until(async () => (await titles()).length === 2, 'both');
     await shoot(page, 'search-results-desktop');
-    await page.getByRole('link', { name: 'Coffee', exact: true }).click();
+    await follow(page, () => page.getByRole('link', { name: 'Coffee', exact: true }).click());
     expect(await page.locator('article mark').allInnerTexts()).toEqual(['tea']);
-    await page.getByRole('link', { name: '← Results' }).click();
+    await follow(page, () => page.getByRole('link', { name: '← Results' }).click());
     expect((await titles()).sort()).toEqual(['Coffee', 'Green tea']);
   });
 
@@ -62,7 +62,7 @@ describe.skipIf(CHROMIUM === undefined)('the search page', { timeout: LIMIT_MS }
     const { page, titles, words } = await visited();
     await page.keyboard.press('Escape');
     await page.keyboard.type('tea ');
-    await until(() => page.url().includes('query=tea'), 'the results of the words');
+    await until(() => page.url().includes('query=tea+'), 'the results of the words');
     const focused = () =>
       page.evaluate('document.activeElement.closest("h2") && document.activeElement.innerText');
     const [first, second] = await titles();
@@ -82,10 +82,34 @@ describe.skipIf(CHROMIUM === undefined)('the search page', { timeout: LIMIT_MS }
     await page.keyboard.press('ArrowDown');
     await page.keyboard.press('/');
     await page.keyboard.type('coffee');
-    await until(async () => (await titles()).join() === 'Coffee', 'the words are replaced');
+    await until(() => page.url().includes('query=coffee'), 'the words are replaced');
+    expect(await titles()).toEqual(['Coffee']);
     await page.keyboard.press('ArrowDown');
-    await page.keyboard.press('Enter');
+    await follow(page, () => page.keyboard.press('Enter'));
     await page.getByRole('heading', { name: 'Coffee' }).waitFor();
+    expect(new URL(page.url()).pathname).toBe('/document');
+  });
+
+  test('leaves the focus on a result while later results come, and else gives it to the words', async () => {
+    const { page, words } = await visited();
+    const queries: Route[] = [];
+    await page.route('**/?query=*', (route) => void queries.push(route));
+    const focused = () =>
+      page.evaluate('document.activeElement.innerText || document.activeElement.name');
+    /** Types a word, focuses a result before there are others, and waits for these. */
+    const typeAndFocus = async (word: string, title: string) => {
+      await words.fill(word);
+      await until(() => queries.length > 0, 'the query is sent');
+      await page.getByRole('link', { name: title, exact: true }).focus();
+      expect(await focused()).toBe(title);
+      await queries.shift()?.continue();
+      await until(() => page.url().includes(`query=${word}`), 'the results of the word');
+    };
+    await typeAndFocus('brewed', 'Green tea');
+    expect(await focused()).toBe('Green tea');
+    await page.keyboard.press('ArrowUp');
+    await typeAndFocus('green', 'Coffee');
+    expect(await focused()).toBe('query');
   });
 
   test('counts the results by type, year and collection, and restricts them by one click', async () => {
@@ -93,24 +117,27 @@ describe.skipIf(CHROMIUM === undefined)('the search page', { timeout: LIMIT_MS }
       '<html><meta name="author" content="Ada Lovelace"><meta name="date" content="2024-03-01"><title>Letter</title>about tea';
     const { page, titles, words } = await visited({}, { 'file:///letters/ada.html': letter });
     await words.fill('tea');
-    await until(async () => (await titles()).length === 3, 'all');
+    await until(() => page.url().includes('query=tea'), 'the results of the word');
+    expect(await titles()).toHaveLength(3);
     await shoot(page, 'search-facets');
     const facets = await page.locator('.facets').innerText();
     expect(facets.replace(/\s+/g, ' ')).toMatch(
       /^Collection drinks 2 more 1 Type md 2 html 1 Year \d+ 2 2024 1 Author Ada Lovelace 1$/,
     );
-    await page.getByRole('link', { name: 'md', exact: true }).click();
+    const click = (name: string) =>
+      follow(page, () => page.getByRole('link', { name, exact: true }).click());
+    await click('md');
     // The word was being typed, so it stays a prefix.
     expect(new URL(page.url()).searchParams.get('query')).toBe('type:.md tea*');
     expect((await titles()).sort()).toEqual(['Coffee', 'Green tea']);
     await shoot(page, 'search-filters');
-    await page.getByRole('link', { name: 'Remove the filter type:.md' }).click();
+    await click('Remove the filter type:.md');
     expect((await titles()).length).toBe(3);
-    await page.getByRole('link', { name: 'Ada Lovelace' }).click();
+    await click('Ada Lovelace');
     expect(await words.inputValue()).toBe('author:"Ada Lovelace" tea*');
     expect(await titles()).toEqual(['Letter']);
-    await page.getByRole('link', { name: 'Remove the filter author:"Ada Lovelace"' }).click();
-    await page.getByRole('link', { name: 'drinks' }).click();
+    await click('Remove the filter author:"Ada Lovelace"');
+    await click('drinks');
     expect(new URL(page.url()).searchParams.get('collection')).toBe('drinks');
   });
 
@@ -142,10 +169,10 @@ describe.skipIf(CHROMIUM === undefined)('the search page', { timeout: LIMIT_MS }
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
     expect(await page.getByRole('button').allInnerTexts()).toEqual(['Search']);
     await words.fill('"green tea"');
-    await words.press('Enter');
+    await follow(page, () => words.press('Enter'));
     expect(await titles()).toEqual(['Green tea']);
     await shoot(page, 'search-results-phone');
-    await page.getByRole('link', { name: 'Green tea', exact: true }).click();
+    await follow(page, () => page.getByRole('link', { name: 'Green tea', exact: true }).click());
     expect(await page.locator('article mark').allInnerTexts()).toEqual(['Green', 'tea']);
     expect(await page.locator('.origin').innerText()).toContain('/notes/green tea.md');
   });

@@ -25,7 +25,7 @@ describe.skipIf(CHROMIUM === undefined)('the workers on the page', { timeout: LI
     ]);
     // The conditions lead here.
     await page.getByRole('link', { name: 'reader-5' }).click();
-    expect(new URL(page.url()).hash).toBe('#workers');
+    await until(() => new URL(page.url()).hash === '#workers', 'the address follows');
     await page
       .locator('#attention')
       .getByText('The worker on "reader-5" is gone; others do its jobs.')

@@ -120,8 +120,8 @@ it.each(Array.from({ length: RUNS }, (_, run) => [run + 1]))(
     expect(most).toBeGreaterThan(100);
     expect(most).toBeLessThan(MOST_MEMORY_MB);
     expect(unit?.killed ?? 0).toBe(0);
-    // The figure is 5 s; other programs of the machine may slow it down.
-    expect(noteSeconds).toBeLessThan(RUNS > 1 ? 5 : 30);
+    // The figure is 5 s. A machine that is slow delays the others, too.
+    expect(noteSeconds).toBeLessThan(RUNS > 1 ? 5 : Math.max(30, seconds / 2));
     expect((await daemon.kill('SIGTERM')).code).toBe(0);
     expect(daemon.stderr).not.toMatch(/Abort|FATAL|Error:/);
   },

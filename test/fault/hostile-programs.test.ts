@@ -160,8 +160,8 @@ it('hostile programs and files cost their own document, and no process and no fi
   expect(programs.running()).toEqual([]);
   expect(mostMb).toBeLessThan(MOST_MEMORY_MB);
   expect(mostDiskMb).toBeLessThan(MOST_DISK_MB);
-  // Other programs of the machine may slow it down.
-  expect(noteSeconds).toBeLessThan(NOTE_SECONDS);
+  // A machine that is slow delays the others, too.
+  expect(noteSeconds).toBeLessThan(Math.max(NOTE_SECONDS, seconds / 2));
   expect((await daemon.kill('SIGTERM')).code).toBe(0);
   expect(readdirSync(scratch)).toEqual([]);
   expect(daemon.stderr).not.toMatch(/Abort|FATAL|Error:/);

@@ -14,16 +14,17 @@ it.skipIf(!hasOcr)(
   async () => {
     const load = { scans: 6, pagesEach: 3, notes: 50, kills: 2, concurrency: 2, msAPage: 15_000 };
     const outcome = await scansBesideNotes(temporaryDirectory(), CLI, load);
-    const { aloneMs, allMs, besideMs, pages, readings } = outcome;
+    const { aloneMs, allMs, besideMs, pages, readings, readingsBeside } = outcome;
     console.log(
-      `notes alone ${seconds(aloneMs)}, beside scans ${seconds(besideMs)};`,
+      `notes alone ${seconds(aloneMs)}, beside scans ${seconds(besideMs)}, after ${readingsBeside} pages;`,
       `${pages} pages, read ${readings} times, all after ${seconds(allMs)}`,
     );
     expect(outcome.left).toEqual([]);
     expect(outcome.confirmed).toBe(load.scans + load.notes);
     expect(readings).toBeGreaterThanOrEqual(pages);
     expect(readings).toBeLessThanOrEqual(pages + load.kills * load.concurrency);
-    expect(besideMs).toBeLessThan(1.2 * aloneMs + 3_000);
+    // The pages are a clock that is as slow as the machine.
+    expect(readingsBeside).toBeLessThan(pages / 2);
   },
 );
 

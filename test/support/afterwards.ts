@@ -11,7 +11,19 @@ export function afterwards(life: Life, job: () => void | Promise<void>): void {
   jobs[life].push(job);
 }
 
-/** Ends a life. */
+/**
+ * Ends a life. If a job fails, the others are done all the same: no process is left beside the
+ * tests that follow.
+ */
 export async function end(life: Life): Promise<void> {
-  for (const job of jobs[life].splice(0).reverse()) await job();
+  const failures: unknown[] = [];
+  for (const job of jobs[life].splice(0).reverse()) {
+    try {
+      await job();
+    } catch (error) {
+      failures.push(error);
+    }
+  }
+  if (failures.length === 1) throw failures[0];
+  if (failures.length > 1) throw new AggregateError(failures, 'several jobs failed afterwards');
 }

@@ -24,6 +24,8 @@ export interface Outcome {
   /** Time until the notes were confirmed, in ms: alone, and dropped with the scans. */
   readonly aloneMs: number;
   readonly besideMs: number;
+  /** How many pages had been begun by OCR when the notes beside them were confirmed. */
+  readonly readingsBeside: number;
   readonly pages: number;
   /** How often a page was read by OCR. */
   readonly readings: number;
@@ -87,6 +89,7 @@ export async function scansBesideNotes(root: string, cli: string, load: Load): P
   renameSync(join(root, 'prepared'), join(root, 'together', 'scans', 'all'));
   writeNotes(join(root, 'together', 'notes'), notes);
   const besideMs = await daemon.confirmed(notes, NOTES_MS, 'notes');
+  const readingsBeside = readings();
   try {
     for (let kill = 1; kill <= kills; kill += 1) {
       const enough = (pages * kill) / (kills + 1);
@@ -101,7 +104,16 @@ export async function scansBesideNotes(root: string, cli: string, load: Load): P
     const confirmed = await daemon.count('confirmed');
     await daemon.kill();
     await noneLeft();
-    return { aloneMs, besideMs, pages, readings: readings(), left, confirmed, allMs };
+    return {
+      aloneMs,
+      besideMs,
+      readingsBeside,
+      pages,
+      readings: readings(),
+      left,
+      confirmed,
+      allMs,
+    };
   } finally {
     await daemon.kill('SIGKILL');
   }

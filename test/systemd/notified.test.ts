@@ -29,7 +29,10 @@ it('a daemon under systemd reports its start, readiness, signs of life, status a
     () => words().filter((word) => word === 'WATCHDOG=1').length >= 3,
     'it gives signs of life',
   );
-  expect(words()).toContain('STATUS=0 documents confirmed, nothing waiting');
+  await until(
+    () => words().includes('STATUS=0 documents confirmed, nothing waiting'),
+    'it tells how it stands',
+  );
   await running.kill('SIGTERM');
   await until(() => words().includes('STOPPING=1'), 'it notified that it stops');
   const ready = words().indexOf('READY=1');

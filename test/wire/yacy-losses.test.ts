@@ -45,12 +45,25 @@ describe('documents that the peer drops because its network does not take their 
   ] as const)(
     'are reported by all commands after twice the usual time if it is %s, until the peer shows some',
     async (network, reach, bad, good) => {
-      const world = await YacyWorld.start({ peer: { network }, folders: { bad, good } });
+      const world = await YacyWorld.start({
+        peer: { network },
+        folders: { bad, good },
+        // However long the commands take, no try is given up meanwhile.
+        confirm: { timeout: '10m' },
+      });
       for (const name of ['a', 'b']) world.write(`bad/${name}.txt`, `note ${name}`);
+      const conditions = async () => {
+        const { stdout } = await world.run('status', '--json');
+        return JSON.parse(stdout).conditions.map(({ code }: { code: string }) => code);
+      };
+      const first = world.start();
+      const isKnown = async () => (await conditions()).includes('ADDRESSES_UNSEEN');
+      await until(isKnown, 'the documents are late');
+      expect(await first.kill('SIGTERM')).toMatchObject({ code: 0 });
       const words = new RegExp(`with ${reach} addresses, such as \\S+, and has not shown any`);
       const hint = /`peersync check --canary -c \S+` shows within seconds/;
 
-      const once = await world.run('once', '--timeout', '7s');
+      const once = await world.run('once', '--timeout', '1s');
       expect(once).toMatchObject({ code: 1, stdout: expect.stringMatching(words) });
       expect(once.stdout).toMatch(hint);
       const status = await world.run('status');
@@ -64,10 +77,6 @@ describe('documents that the peer drops because its network does not take their 
       expect(check.stdout).toMatch(hint);
 
       const daemon = world.start();
-      const conditions = async () => {
-        const { stdout } = await world.run('status', '--json');
-        return JSON.parse(stdout).conditions.map(({ code }: { code: string }) => code);
-      };
       expect(await conditions()).toContain('ADDRESSES_UNSEEN');
       world.write('good/c.txt', 'note c');
       for (const name of ['a', 'b']) rmSync(join(world.directory, `bad/${name}.txt`));

@@ -32,10 +32,40 @@ async function showResults(form: HTMLFormElement, isTyping: boolean): Promise<vo
   const found = new DOMParser().parseFromString(text, 'text/html');
   const [results, line] = ['results', 'found'].map((id) => found.getElementById(id));
   if (!results || !line) return;
-  document.getElementById('results')?.replaceChildren(...results.childNodes);
+  replaceResults(results);
   document.getElementById('found')?.replaceChildren(...line.childNodes);
   document.title = found.title;
   history.replaceState(null, '', address);
+}
+
+/**
+ * Replaces the results. If one of them has the focus, the focus stays on that document: keys may be
+ * faster than the peer. If it is not found any more, the focus goes back to the words.
+ */
+function replaceResults(found: Element): void {
+  const results = document.getElementById('results');
+  const focused = results?.contains(document.activeElement) ? document.activeElement : null;
+  const title = titleOf(focused);
+  results?.replaceChildren(...found.childNodes);
+  if (focused === null) return;
+  const same = [...document.querySelectorAll<HTMLAnchorElement>('.hits h2 a')].find(
+    (link) => documentOf(link) === (title && documentOf(title)),
+  );
+  (same ?? wordsField())?.focus();
+}
+
+/** Returns the title of the result that has an element. */
+function titleOf(element: Element | null): HTMLAnchorElement | null {
+  return element?.closest('.hits > li')?.querySelector('h2 a') ?? null;
+}
+
+/** Returns the document that a title leads to. The rest of its address depends on the query. */
+function documentOf({ href }: HTMLAnchorElement): string | null {
+  return new URL(href).searchParams.get('urlhash');
+}
+
+function wordsField(): HTMLInputElement | null {
+  return document.querySelector('form.search input[type=search]');
 }
 
 document.documentElement.classList.add('with-script');
@@ -57,7 +87,7 @@ document.addEventListener('input', ({ target }) => {
  */
 document.addEventListener('keydown', (event) => {
   const { key, target } = event;
-  const words = document.querySelector<HTMLInputElement>('form.search input[type=search]');
+  const words = wordsField();
   if (words === null || isSpecial(event) || !(target instanceof Element)) return;
   const isInWords = target === words;
   if (!isInWords && target.matches('input, select, textarea')) return;
