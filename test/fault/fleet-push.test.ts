@@ -48,7 +48,7 @@ async function fleetSite(push: ConfigParts['push'] = {}) {
     );
     await until(async () => {
       probes += 1;
-      for (let i = 0; i < 20; i += 1) site.drop(`inbox/probe ${probes}/${i}.txt`);
+      for (let i = 0; i < 6; i += 1) site.drop(`inbox/probe ${probes}/${i}.txt`);
       await sleep(500);
       return (await reports()).every(({ done }) => done > 0);
     }, 'the daemon gives batches to all workers');

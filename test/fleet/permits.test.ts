@@ -96,6 +96,15 @@ describe.skipIf(!hasRedis)('the owner without Redis', () => {
     expect(mostWithin(used, 500)).toBeLessThanOrEqual(RATE / 2);
   });
 
+  it('waits no longer for a push of its own when Redis answers', async () => {
+    const { redis } = await setting();
+    const clock = systemClock;
+    const permits = new OwnerPermits({ redis, keys, clock }, clock.now() + 60_000);
+    const taken = permits.take(RATE, () => 0);
+    await permits.share();
+    await expect(taken).resolves.toBeUndefined();
+  });
+
   it('begins anew when Redis is back, so that both rates together are not more', async () => {
     const { redis } = await setting();
     const clock = systemClock;
