@@ -13,6 +13,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { PeerOptions } from '../../src/embedded/peer-instance.js';
 import { temporaryDirectory } from '../support/temp.js';
+import { until } from '../support/wait.js';
 import { ask, basic, Connection, openPeer, type Parameters, rawRequest, send } from './support.js';
 
 type Files = Readonly<Record<string, string | Buffer>>;
@@ -360,9 +361,9 @@ describe('an upload', () => {
     expect(answer).toMatch(/^HTTP\/1\.1 400 /);
     const half = `${head}Content-Length: ${body.length}\r\n\r\n${body.slice(0, 100_000)}`;
     const { socket } = new Connection(peer, half);
-    await expect.poll(() => readdirSync(folder).length).toBe(2);
+    await until(() => readdirSync(folder).length === 2, 'it is being written');
     socket.destroy();
-    await expect.poll(() => readdirSync(folder)).toEqual(['x']);
+    await until(() => readdirSync(folder).join() === 'x', 'what was begun is removed');
     expect(readFileSync(join(folder, 'x'), 'utf8')).toBe('old');
   });
 

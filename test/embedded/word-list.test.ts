@@ -5,6 +5,7 @@ import { WordList } from '../../src/embedded/word-list.js';
 import { afterwards } from '../support/afterwards.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { temporaryDirectory } from '../support/temp.js';
+import { until } from '../support/wait.js';
 import { distinctWords, openDatabase } from './support.js';
 
 function setUp() {
@@ -66,7 +67,7 @@ it('of a larger index is read in slices, for which only the first search waits',
   index('later');
   clock.skip(1);
   expect(words.current()?.documentsOf('zzzz')).toBe(1);
-  await expect.poll(() => words.current()?.documentsOf('later')).toBe(1);
+  await until(() => words.current()?.documentsOf('later') === 1, 'the words are read again');
 });
 
 it('of a larger index is read again only after a pause', async () => {
@@ -82,7 +83,7 @@ it('of a larger index is read again only after a pause', async () => {
   expect(scan).not.toHaveBeenCalled();
   clock.skip(1);
   expect(words.current()).toBe(before);
-  await expect.poll(() => words.current()?.documentsOf('later')).toBe(1);
+  await until(() => words.current()?.documentsOf('later') === 1, 'the words are read again');
 });
 
 it('leaves out the words of the fewest documents if it becomes too long', async () => {
