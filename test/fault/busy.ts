@@ -42,7 +42,9 @@ export async function settle(site: Site, user: BusyUser): Promise<Listed[]> {
   await site.start();
   await site.allConfirmed();
   await site.stop();
-  expect(await site.differences()).toEqual([]);
+  // A scan right before the stop may have begun to remove the documents of files that are gone.
+  const isBeingRemoved = (difference: string) => difference.includes('"status":"removing"');
+  expect((await site.differences()).filter((each) => !isBeingRemoved(each))).toEqual([]);
   return site.list();
 }
 

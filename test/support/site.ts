@@ -312,8 +312,6 @@ interface Line {
   readonly event?: string;
   /** The event that a count of lines is about. */
   readonly of?: string;
-  /** Time for which the process stood still. */
-  readonly lateMs?: number;
 }
 
 /** A daemon, and what it logs. */
@@ -338,13 +336,10 @@ export class Daemon extends Running {
     return this.lines.filter(({ event }) => event === 'confirmed').length;
   }
 
-  /**
-   * The lines after the start that are not about confirmed files: `warn: the sentence`. Lines about
-   * a busy machine are left out.
-   */
+  /** The lines after the start that are not about confirmed files: `warn: the sentence`. */
   get logged(): string[] {
     return this.lines
-      .filter(({ level, lateMs }) => level >= 30 && lateMs === undefined)
+      .filter(({ level }) => level >= 30)
       .filter(({ event, of }) => !['confirmed', 'watching', 'peer'].includes(of ?? event ?? ''))
       .map(({ level, msg }) => `${{ 30: 'info', 40: 'warn', 50: 'error' }[level]}: ${msg}`);
   }
