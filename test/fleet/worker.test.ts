@@ -124,6 +124,13 @@ describe.skipIf(!hasRedis)('a worker', () => {
       afterwards('test', () => queue.close());
       return queue;
     };
+    /** Announces an owner, and starts the worker. @returns the queue of the owner */
+    const atWork = async () => {
+      const owner = await announceOwner(redis, fleet);
+      worker.start();
+      await beats(isWorking, 'it works');
+      return await ownerOf(owner);
+    };
     /** Writes a file. @returns the job to read it */
     const drop = (name: string, content = name) => {
       writeFileSync(join(folder, name), content);
@@ -145,6 +152,7 @@ describe.skipIf(!hasRedis)('a worker', () => {
       return found !== undefined && found.idle === undefined;
     };
     return {
+      atWork,
       beats,
       clock,
       disk,
@@ -170,12 +178,8 @@ describe.skipIf(!hasRedis)('a worker', () => {
   });
 
   it('reads the file of a job, and gives its text back by Redis', async () => {
-    const { beats, drop, fleet, folder, isWorking, ownerOf, readings, redis, report, worker } =
-      await open();
-    const owner = await announceOwner(redis, fleet);
-    worker.start();
-    await beats(isWorking, 'it works');
-    const queue = await ownerOf(owner);
+    const { atWork, beats, drop, fleet, folder, readings, redis, report } = await open();
+    const queue = await atWork();
     const ended = queue.run(drop('a.pdf'));
     await until(() => readings.length === 1, 'it reads');
     const [reading] = readings;
@@ -190,12 +194,8 @@ describe.skipIf(!hasRedis)('a worker', () => {
   });
 
   it('reads a file that has other times and another inode there, and never one of another size', async () => {
-    const { beats, drop, fleet, isWorking, ownerOf, readings, redis, report, worker } =
-      await open();
-    const owner = await announceOwner(redis, fleet);
-    worker.start();
-    await beats(isWorking, 'it works');
-    const queue = await ownerOf(owner);
+    const { atWork, beats, drop, readings, report } = await open();
+    const queue = await atWork();
     const job = drop('a.pdf');
     void queue.run({ ...job, version: { ...job.version, ino: 1, ctimeMs: 1 } });
     await until(() => readings.length === 1, 'it reads');
@@ -207,11 +207,8 @@ describe.skipIf(!hasRedis)('a worker', () => {
   });
 
   it('never leaves its folder', async () => {
-    const { beats, drop, fleet, isWorking, ownerOf, readings, redis, worker } = await open();
-    const owner = await announceOwner(redis, fleet);
-    worker.start();
-    await beats(isWorking, 'it works');
-    const queue = await ownerOf(owner);
+    const { atWork, drop, readings } = await open();
+    const queue = await atWork();
     const job = drop('a.pdf');
     for (const path of ['../a.pdf', '/etc/passwd', 'x/../../a', 'a\0b', ''])
       expect(await queue.run({ ...job, path })).toEqual({ kind: 'failed' });
@@ -301,22 +298,8 @@ describe.skipIf(!hasRedis)('a worker', () => {
   ])(
     'returns no text of a program that was updated while it read, %s, and takes no jobs then',
     async (_, order) => {
-      const {
-        beats,
-        drop,
-        fleet,
-        isIdleFor,
-        isWorking,
-        ownerOf,
-        programs,
-        readings,
-        redis,
-        worker,
-      } = await open();
-      const owner = await announceOwner(redis, fleet);
-      worker.start();
-      await beats(isWorking, 'it works');
-      const queue = await ownerOf(owner);
+      const { atWork, beats, drop, isIdleFor, programs, readings } = await open();
+      const queue = await atWork();
       const ended = queue.run(drop('a.pdf'));
       await until(() => readings.length === 1, 'it reads');
       programs.isUpdated = true;
@@ -329,12 +312,9 @@ describe.skipIf(!hasRedis)('a worker', () => {
   );
 
   it('says that it lives while its programs do not answer, and takes no jobs', async () => {
-    const { beats, clock, drop, fleet, isIdleFor, isWorking, ownerOf, ...others } = await open();
-    const { programs, readings, redis, report, worker } = others;
-    const owner = await announceOwner(redis, fleet);
-    worker.start();
-    await beats(isWorking, 'it works');
-    const queue = await ownerOf(owner);
+    const { atWork, clock, drop, isIdleFor, isWorking, ...others } = await open();
+    const { programs, readings, report } = others;
+    const queue = await atWork();
     let end: unknown;
     void queue.run(drop('a.pdf')).then((found) => {
       end = found;
@@ -467,12 +447,8 @@ describe.skipIf(!hasRedis)('a worker', () => {
   });
 
   it('gives its jobs back at once when it stops, and leaves the rest in the queue', async () => {
-    const { beats, drop, fleet, isWorking, ownerOf, readings, redis, report, worker } =
-      await open();
-    const owner = await announceOwner(redis, fleet);
-    worker.start();
-    await beats(isWorking, 'it works');
-    const queue = await ownerOf(owner);
+    const { atWork, drop, readings, report, worker } = await open();
+    const queue = await atWork();
     const ends = [queue.run(drop('a.pdf')), queue.run(drop('b.pdf'))];
     await until(() => readings.length === 2, 'it reads two');
     void queue.run(drop('c.pdf'));
