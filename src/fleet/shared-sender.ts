@@ -12,7 +12,7 @@ import type {
   PushTarget,
   SharedBatch,
 } from '../uplink/packed-batch.js';
-import type { LatePush } from '../uplink/uplink.js';
+import type { UnansweredPush } from '../uplink/unanswered-pushes.js';
 import type { JobQueue } from './job-queue.js';
 import { LONGEST_WAIT_MS, NoPermit, OwnerPermits } from './permits.js';
 import {
@@ -48,7 +48,7 @@ interface Outstanding {
   readonly worker: string;
   /** The order as it is in the list of the worker. */
   readonly text: string;
-  readonly items: readonly LatePush[];
+  readonly items: readonly UnansweredPush[];
   readonly givenAt: number;
   /** When its worker was last seen with it, or it was given. */
   seenAt: number;
@@ -71,7 +71,7 @@ export interface SharedSenderDeps {
   /** The number of batches that workers can take at the same time. */
   readonly slots: () => number;
   /** Called when a push was completed, or may have been, that had been given up. */
-  readonly onLate: (pushes: readonly LatePush[]) => void;
+  readonly onLate: (pushes: readonly UnansweredPush[]) => void;
 }
 
 /**
@@ -200,8 +200,7 @@ export class SharedSender implements BatchSharing {
           return {
             folder: item?.folder ?? '',
             path: item?.path ?? '',
-            sha256: version?.sha256 ?? '',
-            url,
+            version: { sha256: version?.sha256 ?? '', url },
           };
         });
         return this.#push(worker, batch, targets, items, options);
@@ -271,7 +270,7 @@ export class SharedSender implements BatchSharing {
     worker: string,
     batch: string,
     targets: readonly PushTarget[],
-    items: readonly LatePush[],
+    items: readonly UnansweredPush[],
     { commit = false, signal, synchronous = false }: PushOptions,
   ): Promise<PushAnswer> {
     const { clock, epoch, peerUrl, requestsPerSecond } = this.#deps;

@@ -129,7 +129,7 @@ export class Audit {
    *   of them
    */
   async #auditPart({ done, parts }: RepairAudit, signal: AbortSignal): Promise<number | undefined> {
-    const options = { lane: 'audit', repair: true, mayBeOutdated: true, signal } as const;
+    const options = { lane: 'audit', repair: true, evidence: 'asConfirmed', signal } as const;
     this.#checkedInPart = 0;
     try {
       for await (const line of verify(this.#part(done, parts), this.#deps, options))

@@ -16,6 +16,7 @@ import { holdMs, isolationPolicy, stillPending, type UplinkDeps } from './deps.j
 import { type Isolation, LOST, LOST_WITH_MANY, lossModeOf, timesLost } from './isolation.js';
 import type { Reaches } from './reach.js';
 import { backoffMs } from './retry.js';
+import type { UnansweredPushes } from './unanswered-pushes.js';
 
 /**
  * Minimum time to wait for an item whose push was never answered, in ms: a peer needs a moment to
@@ -31,6 +32,8 @@ export interface FailureMachines {
   readonly isolation: Isolation;
   /** Which addresses the peer drops. */
   readonly reaches: Reaches;
+  /** Which pushes may still arrive, and bring an older version. */
+  readonly unansweredPushes: UnansweredPushes;
 }
 
 /**
@@ -52,12 +55,14 @@ export class FailureAttribution {
   readonly #blame: Blame;
   readonly #isolation: Isolation;
   readonly #reaches: Reaches;
+  readonly #unansweredPushes: UnansweredPushes;
 
-  constructor(deps: UplinkDeps, { blame, isolation, reaches }: FailureMachines) {
+  constructor(deps: UplinkDeps, { blame, isolation, reaches, unansweredPushes }: FailureMachines) {
     this.#deps = deps;
     this.#blame = blame;
     this.#isolation = isolation;
     this.#reaches = reaches;
+    this.#unansweredPushes = unansweredPushes;
   }
 
   /** Handles an answer that refuses this item: an attempt is spent. */
@@ -133,17 +138,22 @@ export class FailureAttribution {
 
   /**
    * Returns how long the peer may take to show this item, in ms. The time is shorter for an item
-   * whose push was never answered, and for one that was accepted without a push because the peer
-   * was sent this version before. The peer had time to show the latter, and another document may
-   * have replaced it since.
+   * whose push was never answered, for one that was accepted without a push because the peer was
+   * sent this version before, and for one that an older version may have replaced, whose push was
+   * never answered.
    *
    * @param typicalMs how long the peer usually takes
    */
   timeoutMs(item: AcceptedItem | PendingItem, typicalMs: number): number {
     const twoHolds = 2 * holdMs(this.#deps);
-    return item.status === 'pending' || isAcceptedWithoutPush(item)
+    return item.status === 'pending' || this.#mayBeReplaced(item)
       ? Math.max(MIN_UNANSWERED_TIMEOUT_MS, 3 * typicalMs, twoHolds)
       : Math.max(this.#deps.settings.confirm.timeout, twoHolds);
+  }
+
+  /** Whether another document may have taken the place of an item since the peer was sent it. */
+  #mayBeReplaced(item: AcceptedItem): boolean {
+    return isAcceptedWithoutPush(item) || this.#unansweredPushes.mayBeReplaced(item);
   }
 
   /**
@@ -167,8 +177,10 @@ export class FailureAttribution {
       message: `The peer accepted it but did not show it within ${durationText(timeoutMs)}: ${sentence(why)}`,
       hint: hint === undefined ? look : `${look} ${hint}`,
     };
-    if (isAcceptedWithoutPush(item)) state.put(pushAgainUnseen(item, why, clock.now()));
-    else if (this.#spendAttempt(item, failure)) return;
+    if (this.#mayBeReplaced(item)) {
+      this.#unansweredPushes.pushedEarly(item);
+      state.put(pushAgainUnseen(item, why, clock.now()));
+    } else if (this.#spendAttempt(item, failure)) return;
     const words = `not shown by the peer, pushed again: ${itemName(item)}: ${why}`;
     log.info({ event: 'not-shown', folder, path }, words);
   }

@@ -20,6 +20,7 @@ import { Isolation } from './isolation.js';
 import type { PackedBatch } from './packed-batch.js';
 import { Reaches } from './reach.js';
 import { Removals } from './removals.js';
+import { type UnansweredPush, UnansweredPushes } from './unanswered-pushes.js';
 import { Unsendables } from './unsendable.js';
 
 /**
@@ -50,12 +51,6 @@ export interface UplinkStatus {
   readonly readersFailure?: ReadersFailure | undefined;
 }
 
-/** One item of a push that another machine made, and that counted as lost. */
-export interface LatePush extends ItemKey {
-  readonly sha256: string;
-  readonly url: string;
-}
-
 /**
  * Keeps the peer up to date with the state: pushes pending items in batches, has accepted items
  * looked up (ConfirmLoop) and has documents of removed files removed (Removals).
@@ -84,6 +79,7 @@ export class Uplink {
   readonly #blame: Blame;
   readonly #isolation: Isolation;
   readonly #reaches: Reaches;
+  readonly #unansweredPushes: UnansweredPushes;
   readonly #attribution: FailureAttribution;
   readonly #reader: BatchReader;
   readonly #extraction: Extraction;
@@ -97,7 +93,7 @@ export class Uplink {
   #unsubscribe: () => void = () => {};
   #isRunning = false;
   /** The number of batches that are being read or sent. */
-  #unanswered = 0;
+  #batchesUnderWay = 0;
   /** The current isolation round; resolves at its end. No other push begins before that. */
   #round: Promise<void> | undefined;
 
@@ -108,10 +104,12 @@ export class Uplink {
     this.#isolation = new Isolation(deps, isReady);
     this.#blame = new Blame(deps);
     this.#reaches = new Reaches(deps);
+    this.#unansweredPushes = new UnansweredPushes(deps);
     this.#attribution = new FailureAttribution(deps, {
       blame: this.#blame,
       isolation: this.#isolation,
       reaches: this.#reaches,
+      unansweredPushes: this.#unansweredPushes,
     });
     const unsendable = new Unsendables(deps, this.#attribution);
     const backlog = this.#backlog;
@@ -152,6 +150,7 @@ export class Uplink {
       this.#extraction.run(signal),
       this.#confirm.run(signal),
       this.#removals.run(signal),
+      this.#unansweredPushes.run(signal),
     ];
     await Promise.all([pushing, ...others].map((loop) => loop.catch(onFailure)));
   }
@@ -211,17 +210,19 @@ export class Uplink {
    * as lost. If its version is not the present one, the document may have become old again: it is
    * pushed again, or removed again.
    */
-  async repairLate(pushes: readonly LatePush[]): Promise<void> {
+  async repairLate(pushes: readonly UnansweredPush[]): Promise<void> {
     const { clock, log, state } = this.#deps;
     const why = 'an older version may have reached the peer after it';
-    for (const { folder, path, sha256, url } of pushes) {
+    for (const push of pushes) {
+      const { folder, path, version } = push;
+      this.#unansweredPushes.add(push);
       const entry = state.get(folder, path);
       if (entry?.status === 'removed') state.put(removing(entry, clock.now(), why));
       // A request or a look-up that is under way may have come before the push.
       if (entry?.status === 'removing' && entry.requestedAt !== undefined)
         state.put(toBeRequested(entry));
       if (entry?.status !== 'accepted' && entry?.status !== 'confirmed') continue;
-      if (entry.sent.sha256 === sha256 && entry.sent.url === url) continue;
+      if (entry.sent.sha256 === version.sha256 && entry.sent.url === version.url) continue;
       if (entry.status === 'confirmed') state.put(lostLater(entry, why, clock.now()));
       else state.put(pushAgainUnseen(entry, why, clock.now()));
       log.info({ event: 'late-push', folder, path }, `pushed again ${itemName(entry)}: ${why}`);
@@ -258,6 +259,7 @@ export class Uplink {
    * the confirm loop; otherwise removes it from all of them.
    */
   #schedule(place: ItemKey, entry: Entry | undefined): void {
+    if (entry !== undefined) this.#unansweredPushes.addFrom(entry);
     if (entry?.status === 'pending') {
       if (entry.inFlight === undefined) this.#enqueue(entry);
       else this.#confirm.resume(entry, entry.inFlight);
@@ -329,7 +331,7 @@ export class Uplink {
   get #hasBatch(): boolean {
     const { settings, sharing } = this.#deps;
     const most = settings.push.concurrency + (sharing?.slots ?? 0);
-    return this.#backlog.hasDue('text') && this.#unanswered <= most;
+    return this.#backlog.hasDue('text') && this.#batchesUnderWay <= most;
   }
 
   /** Splits off the documents of a batch, so that another machine can push the rest. */
@@ -411,7 +413,7 @@ export class Uplink {
 
   /** Reads and sends a batch. @returns the results, which are not stored yet */
   async #send(batch: readonly PendingItem[], dialect: Dialect, synchronous: boolean) {
-    this.#unanswered += 1;
+    this.#batchesUnderWay += 1;
     let packed: PackedBatch | undefined;
     try {
       // An isolated push is the only one at its time, and a blamed item is judged by this machine.
@@ -425,7 +427,7 @@ export class Uplink {
       return await this.#delivery.send(documents, packed, dialect, synchronous);
     } finally {
       packed?.release();
-      this.#unanswered -= 1;
+      this.#batchesUnderWay -= 1;
       // Another batch may be prepared while the results of this one are written to disk.
       this.#work.notify();
     }

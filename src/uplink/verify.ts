@@ -1,5 +1,5 @@
 import { type EvidenceKind, evidenceOf, type Peerdoc } from '../peer/peerdoc.js';
-import type { ConfirmedItem, Entry, RemovedItem } from '../state/entry.js';
+import type { ConfirmedItem, Destination, Entry, RemovedItem } from '../state/entry.js';
 import { itemName } from '../state/entry.js';
 import type { State } from '../state/state.js';
 import { lostLater, removing } from '../state/transitions.js';
@@ -79,6 +79,8 @@ export interface Verified {
   readonly failed: number;
 }
 
+type EvidenceRule = 'any' | 'asConfirmed' | 'versionSpecific';
+
 export interface VerifyOptions {
   /**
    * The queue lane of the look-ups. In `audit` there is one look-up at a time, in `interactive`
@@ -91,10 +93,11 @@ export interface VerifyOptions {
   /** The number of items to verify, for the progress reports. */
   readonly of?: number;
   /**
-   * Whether the state may have lost changes, so that a later version may have been pushed. Evidence
-   * then counts only if no other version can give it, or if it is the same that confirmed the item.
+   * Which evidence counts, if another version may have been pushed. With `versionSpecific`, only
+   * evidence that no other version can give; with `asConfirmed`, also the load date that confirmed
+   * the item. @default `any`
    */
-  readonly mayBeOutdated?: boolean;
+  readonly evidence?: EvidenceRule;
 }
 
 /** Minimum time between the two look-ups of a deviating document, in ms. */
@@ -225,11 +228,11 @@ class Verification implements Judge<Verifiable, string> {
   judge({ subject: item }: LookUp<Verifiable>, answer: Answer): Verdict<string> {
     if (!isCurrent(this.#deps.state, item)) return { kind: 'void' };
     if (answer.kind !== 'document') return { kind: 'unusable', why: answer.failure.message };
-    const { mayBeOutdated = false } = this.#options;
+    const { evidence = 'any' } = this.#options;
     const why =
       item.status === 'removed'
         ? whyBack(this.#deps, item, answer.doc)
-        : whyLost(item, answer.doc, mayBeOutdated);
+        : whyLost(item, answer.doc, evidence);
     return why === undefined
       ? { kind: 'unexpected', why: 'it is as the state says' }
       : { kind: 'expected', found: why };
@@ -260,22 +263,26 @@ class Verification implements Judge<Verifiable, string> {
 function whyLost(
   { evidence, sent }: ConfirmedItem,
   doc: Peerdoc | undefined,
-  mayBeOutdated: boolean,
+  rule: EvidenceRule,
 ): string | undefined {
   const shown = evidenceOf(doc, sent);
   if (!shown.shown) return shown.why;
-  if (!mayBeOutdated || VERSION_SPECIFIC.has(shown.kind)) return undefined;
+  if (rule === 'any' || VERSION_SPECIFIC.has(shown.kind)) return undefined;
   const isAsConfirmed = shown.kind === 'loadDate' && shown.text === evidence.shown;
-  return isAsConfirmed
+  return rule === 'asConfirmed' && isAsConfirmed
     ? undefined
-    : 'the peer may have been sent a later version, which the state lost';
+    : 'the peer may have been sent another version';
 }
 
 /**
  * Returns why a removed document counts as back; undefined if it is not shown, or belongs to
  * another file or another source.
  */
-function whyBack(deps: Deps, item: RemovedItem, doc: Peerdoc | undefined): string | undefined {
+export function whyBack(
+  deps: Pick<Deps, 'dialect' | 'state'>,
+  item: Destination,
+  doc: Peerdoc | undefined,
+): string | undefined {
   if (
     deps.dialect.current?.isRemoved(doc) !== false ||
     deps.state.entries.ownerOf(item.url, item) !== undefined

@@ -87,6 +87,8 @@ describe.skipIf(!hasRedis)('a push that a worker has begun', () => {
       'the new version is back',
     );
     await w.confirmed('a.txt');
-    expect(late).toMatchObject([[{ folder: 'inbox', path: 'a.txt', url: w.url('a.txt') }]]);
+    expect(late).toMatchObject([
+      [{ folder: 'inbox', path: 'a.txt', version: { url: w.url('a.txt') } }],
+    ]);
   });
 });

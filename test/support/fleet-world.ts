@@ -11,7 +11,7 @@ import { PeerError } from '../../src/peer/errors.js';
 import type { PushItem, PushOptions } from '../../src/peer/push.js';
 import { extractDocument } from '../../src/uplink/document-text.js';
 import { pack } from '../../src/uplink/documents.js';
-import type { LatePush } from '../../src/uplink/uplink.js';
+import type { UnansweredPush } from '../../src/uplink/unanswered-pushes.js';
 import { afterwards } from './afterwards.js';
 import { FakePeer } from './fake-peer.js';
 import { RedisServer } from './redis-server.js';
@@ -94,7 +94,7 @@ export async function fleetWorld({
   afterwards('test', () => owner.close());
   if (owner.push === undefined) throw new Error('pushes are not shared');
   let skippedMs = 0;
-  const late: LatePush[][] = [];
+  const late: UnansweredPush[][] = [];
   const peer = new FakePeer();
   const own = new Way(peer);
   const there = new Way(peer);

@@ -9,6 +9,7 @@ import type { FolderState, UplinkDeps } from '../../src/uplink/deps.js';
 import { FailureAttribution } from '../../src/uplink/failure-attribution.js';
 import { Isolation } from '../../src/uplink/isolation.js';
 import { Reaches } from '../../src/uplink/reach.js';
+import { UnansweredPushes } from '../../src/uplink/unanswered-pushes.js';
 import { pendingRecord, sentOf } from '../state/records.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { FakePeer } from '../support/fake-peer.js';
@@ -92,6 +93,7 @@ export class IsolationSetup {
       blame: new Blame(this.#deps),
       isolation: this.isolation,
       reaches: new Reaches(this.#deps),
+      unansweredPushes: new UnansweredPushes(this.#deps),
     });
   }
 

@@ -296,7 +296,9 @@ it('a document is requested to be removed again if an older push arrived late, d
   w.peer.onRemove = () => (w.peer.removals.length === 1 ? answer.promise : true);
   removeBoth(w, 'f0');
   await w.until(() => w.peer.removals.length === 1, 'it is asked for');
-  await w.uplink.repairLate([{ folder: 'inbox', path: 'f0', sha256: 'x', url: w.url('f0') }]);
+  await w.uplink.repairLate([
+    { folder: 'inbox', path: 'f0', version: { sha256: 'x', url: w.url('f0') } },
+  ]);
   answer.resolve(true);
   await isRemoved(w, 'f0');
   expect(w.peer.removals).toHaveLength(2);
