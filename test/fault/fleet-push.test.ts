@@ -109,6 +109,41 @@ describe.skipIf(!hasRedis)('workers that push', () => {
     expect(urls.length).toBe(new Set(urls).size);
   });
 
+  it('are killed, and what they sent arrives after newer versions were confirmed, which are shown again', async () => {
+    const { site, start } = await fleetSite({ maxItems: 1 });
+    const way = await Way.to(site.proxy.url);
+    const [worker] = await start(way);
+    way.isKeeping = true;
+    const files: string[] = [];
+    let moreAt = 0;
+    await until(() => {
+      // The daemon pushes most of them itself.
+      if (!way.hasKeptOne && performance.now() > moreAt) {
+        for (let i = 0; i < 10; i += 1) {
+          const file = `inbox/late ${files.length}.txt`;
+          site.drop(file, `old words of ${file}`);
+          files.push(file);
+        }
+        moreAt = performance.now() + 500;
+      }
+      return way.hasKeptOne;
+    }, 'a request of the worker is on its way');
+    await worker?.kill('SIGKILL');
+    for (const file of files) site.drop(file, `new words of ${file}`);
+    await site.allConfirmed();
+    await site.expectAllInPeer();
+    way.deliver();
+    const isWhole = () =>
+      site.expectAllInPeer().then(
+        () => true,
+        () => false,
+      );
+    await until(async () => !(await isWhole()), 'the old version has arrived');
+    // The daemon looks 30 s after the push again, and if that was earlier, 3 minutes after it.
+    await until(isWhole, 'the new version is shown again', 300_000);
+    await site.allConfirmed();
+  }, 600_000);
+
   it('are stopped in the middle of a push, and do not complete it when they go on', async () => {
     const { reports, site, start } = await fleetSite({ maxItems: 1 });
     const way = await Way.to(site.proxy.url);
@@ -148,8 +183,22 @@ describe.skipIf(!hasRedis)('workers that push', () => {
   });
 });
 
-/** A way to the peer that may stop in the middle of a body, or give no answers. */
+/** Whether these are the bytes of a whole request with a body. */
+function isWholeRequest(bytes: Buffer): boolean {
+  const text = bytes.toString('latin1');
+  const length = /^content-length: (\d+)\r$/im.exec(text)?.[1];
+  return length !== undefined && text.length >= text.indexOf('\r\n\r\n') + 4 + Number(length);
+}
+
+/**
+ * A way to the peer that may stop in the middle of a body, give no answers, or keep requests for
+ * later, as the buffers of a network may.
+ */
 class Way {
+  isKeeping = false;
+  /** Whether it has kept a whole request. */
+  hasKeptOne = false;
+  readonly #kept = new Map<Socket, Buffer[]>();
   isMute = false;
   hasMuted = false;
   stopsAfter = Number.POSITIVE_INFINITY;
@@ -158,12 +207,12 @@ class Way {
   readonly #stopped = new Set<Socket>();
   #port = 0;
 
-  private constructor(private readonly target: number) {}
+  private constructor(private readonly target: URL) {}
 
   static async to(target: string): Promise<Way> {
-    const way = new Way(Number(new URL(target).port));
-    const { hostname, port } = new URL(target);
-    const server = createServer((socket) => way.#serve(socket, connect(Number(port), hostname)));
+    const way = new Way(new URL(target));
+    const server = createServer((socket) => way.#serve(socket, way.#connect()));
+    const { hostname } = way.target;
     await new Promise<void>((resolve) => server.listen(0, hostname, resolve));
     const address = server.address();
     if (address !== null && typeof address === 'object') way.#port = address.port;
@@ -173,7 +222,7 @@ class Way {
 
   /** Environment of a program that goes this way. It has the address of the peer as all others. */
   get env(): NodeJS.ProcessEnv {
-    return { NODE_OPTIONS: HOOK, OTHER_PORT: `${this.target}:${this.#port}` };
+    return { NODE_OPTIONS: HOOK, OTHER_PORT: `${this.target.port}:${this.#port}` };
   }
 
   goOn(): void {
@@ -181,10 +230,30 @@ class Way {
     for (const socket of this.#stopped) socket.resume();
   }
 
+  /** Lets the kept requests arrive. */
+  deliver(): void {
+    this.isKeeping = false;
+    for (const chunks of this.#kept.values()) {
+      const peer = this.#connect();
+      afterwards('test', () => void peer.destroy());
+      peer.write(Buffer.concat(chunks));
+    }
+  }
+
+  #connect(): Socket {
+    return connect(Number(this.target.port), this.target.hostname);
+  }
+
   #serve(socket: Socket, peer: Socket): void {
     let received = 0;
     this.open += 1;
     socket.on('data', (chunk) => {
+      if (this.isKeeping) {
+        const chunks = [...(this.#kept.get(socket) ?? []), chunk];
+        this.#kept.set(socket, chunks);
+        this.hasKeptOne ||= isWholeRequest(Buffer.concat(chunks));
+        return;
+      }
       received += chunk.length;
       peer.write(chunk);
       if (received < this.stopsAfter) return;
