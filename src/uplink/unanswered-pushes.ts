@@ -15,7 +15,9 @@ const LOOK_UP_AFTER_MS = [30_000, 180_000, 1_020_000] as const;
 const AGAIN_MS = 30_000;
 /** The most items whose unanswered pushes are remembered. The audit looks up the others. */
 const MAX_ITEMS = 10_000;
-/** How often an accepted item is pushed again, at most, before the usual time to show it is over. */
+/** The most versions of one item that are remembered. */
+const MAX_VERSIONS = 8;
+/** The most times that an accepted item is pushed again before the usual time is over. */
 const MAX_EARLY_PUSHES = 3;
 
 /** The document that a push brings to the peer: the record of the push, or what is known of it. */
@@ -26,12 +28,13 @@ export interface UnansweredPush extends ItemKey {
   readonly version: PushedVersion;
 }
 
-interface UnansweredItem {
+/** A version of an item whose push was not answered. All times are in ms since the epoch. */
+interface UnansweredVersion {
   readonly place: ItemKey;
-  readonly versions: PushedVersion[];
-  /** The number of look-ups since the latest push, and the time of the next one. */
+  readonly version: PushedVersion;
+  readonly since: number;
+  /** The number of look-ups, and the time of the next one. */
   lookUps: number;
-  since: number;
   due: number;
   earlyPushes: number;
 }
@@ -53,7 +56,8 @@ interface UnansweredItem {
 export class UnansweredPushes {
   readonly #deps: Deps;
   readonly #work: Background;
-  readonly #items = new Map<string, UnansweredItem>();
+  /** The versions of each item. The item that had a push last is at the end. */
+  readonly #items = new Map<string, readonly UnansweredVersion[]>();
 
   constructor(deps: Deps) {
     this.#deps = deps;
@@ -62,17 +66,20 @@ export class UnansweredPushes {
 
   /** Remembers a push. */
   add({ folder, path, version }: UnansweredPush): void {
-    const now = this.#deps.clock.now();
+    const since = this.#deps.clock.now();
     const place = { folder, path };
+    const added = {
+      place,
+      version,
+      since,
+      lookUps: 0,
+      due: since + LOOK_UP_AFTER_MS[0],
+      earlyPushes: this.#find(place, version)?.earlyPushes ?? 0,
+    };
+    const others = this.#versionsOf(place).filter((other) => !isSame(other.version, version));
     const key = itemKeyText(place);
-    const known = this.#items.get(key);
-    const versions = known?.versions ?? [];
-    if (!versions.some((other) => isSame(other, version))) versions.push(version);
-    const due = now + LOOK_UP_AFTER_MS[0];
-    const earlyPushes = known?.earlyPushes ?? 0;
-    // The oldest come first, and leave first.
     this.#items.delete(key);
-    this.#items.set(key, { place, versions, lookUps: 0, since: now, due, earlyPushes });
+    this.#items.set(key, [...others, added].slice(-MAX_VERSIONS));
     const [oldest] = this.#items.keys();
     if (this.#items.size > MAX_ITEMS && oldest !== undefined) this.#items.delete(oldest);
     this.#work.notify();
@@ -80,12 +87,14 @@ export class UnansweredPushes {
 
   /** Remembers the push of a record that shows one, unless it is known. */
   addFrom(entry: Entry): void {
+    const { folder, path } = entry;
     const inFlight = entry.status === 'pending' ? entry.inFlight : undefined;
-    const push = inFlight ?? (entry.sent?.isUncertain ? entry.sent : undefined);
-    if (push === undefined) return;
-    const known = this.#items.get(itemKeyText(entry));
-    if (known?.versions.some((version) => isSame(version, push))) return;
-    this.add({ folder: entry.folder, path: entry.path, version: push });
+    // Other pushes than the one in flight may have been answered, and lost by the peer later.
+    const version = inFlight ?? (entry.sent?.isUncertain ? entry.sent : undefined);
+    if (version === undefined) return;
+    const known = this.#find(entry, version)?.version;
+    const isKnown = inFlight === undefined ? known !== undefined : atOf(known) === inFlight.at;
+    if (!isKnown) this.add({ folder, path, version });
   }
 
   /**
@@ -94,18 +103,22 @@ export class UnansweredPushes {
    * for a few pushes only: the peer may also be slow.
    */
   mayBeReplaced(item: AcceptedItem): boolean {
-    const unanswered = this.#items.get(itemKeyText(item));
-    return (
-      unanswered !== undefined &&
-      unanswered.earlyPushes < MAX_EARLY_PUSHES &&
-      unanswered.versions.some((version) => !isSame(version, item.sent))
+    return this.#versionsOf(item).some(
+      ({ earlyPushes, version }) => earlyPushes < MAX_EARLY_PUSHES && !isSame(version, item.sent),
     );
   }
 
   /** Called when an accepted item is pushed again because of `mayBeReplaced`. */
   pushedEarly(item: AcceptedItem): void {
-    const unanswered = this.#items.get(itemKeyText(item));
-    if (unanswered !== undefined) unanswered.earlyPushes += 1;
+    for (const each of this.#versionsOf(item)) each.earlyPushes += 1;
+  }
+
+  #versionsOf(place: ItemKey): readonly UnansweredVersion[] {
+    return this.#items.get(itemKeyText(place)) ?? [];
+  }
+
+  #find(place: ItemKey, version: PushedVersion): UnansweredVersion | undefined {
+    return this.#versionsOf(place).find((each) => isSame(each.version, version));
   }
 
   /** Looks documents up until the stop. */
@@ -115,69 +128,89 @@ export class UnansweredPushes {
 
   async #step(signal: AbortSignal): Promise<void> {
     const { clock } = this.#deps;
-    const due = [...this.#items.values()].filter((item) => item.due <= clock.now());
+    const due = [...this.#items.values()].flat().filter((each) => each.due <= clock.now());
     if (due.length > 0) await this.#lookUp(due, signal);
-    const next = [...this.#items.values()].reduce(
-      (earliest, item) => Math.min(earliest, item.due),
-      Number.POSITIVE_INFINITY,
-    );
+    const next = [...this.#items.values()]
+      .flat()
+      .reduce((earliest, each) => Math.min(earliest, each.due), Number.POSITIVE_INFINITY);
     await this.#work.wait(next - clock.now());
   }
 
-  async #lookUp(items: readonly UnansweredItem[], signal: AbortSignal): Promise<void> {
+  async #lookUp(due: readonly UnansweredVersion[], signal: AbortSignal): Promise<void> {
     const { clock } = this.#deps;
-    const documents = items.flatMap((item) => this.#replaceable(item) ?? []);
+    const documents = new Map(
+      due.flatMap((each) => {
+        const entry = this.#replaceable(each);
+        return entry === undefined ? [] : [[itemKeyText(entry), entry] as const];
+      }),
+    );
     try {
-      for await (const _ of verify(documents, this.#deps, {
+      for await (const _ of verify(documents.values(), this.#deps, {
         lane: 'audit',
         repair: true,
         evidence: 'versionSpecific',
         signal,
       }));
-      for (const item of items) await this.#removeIfSkipped(item, signal);
+      for (const each of due) await this.#removeIfSkipped(each, signal);
     } catch (error) {
       if (signal.aborted) return;
       if (!(error instanceof PeersyncError)) throw error;
-      for (const item of items) item.due = clock.now() + AGAIN_MS;
+      for (const each of due) each.due = clock.now() + AGAIN_MS;
       return;
     }
-    for (const item of items) {
-      item.lookUps += 1;
-      const after = LOOK_UP_AFTER_MS[item.lookUps];
-      if (after !== undefined) item.due = item.since + after;
-      // It may have been pushed without an answer again meanwhile.
-      else if (this.#items.get(itemKeyText(item.place)) === item)
-        this.#items.delete(itemKeyText(item.place));
+    for (const each of due) {
+      each.lookUps += 1;
+      const after = LOOK_UP_AFTER_MS[each.lookUps];
+      if (after !== undefined) each.due = each.since + after;
+      else this.#forget(each);
     }
+  }
+
+  #forget({ place, since, version }: UnansweredVersion): void {
+    const key = itemKeyText(place);
+    // The same version may have been pushed without an answer again meanwhile.
+    const others = this.#versionsOf(place).filter(
+      (other) => other.since !== since || !isSame(other.version, version),
+    );
+    if (others.length > 0) this.#items.set(key, others);
+    else this.#items.delete(key);
   }
 
   /**
-   * Has the document of a file removed again that a rule keeps out and that the peer shows. `verify`
-   * looks up no skipped files: nothing of theirs is in the peer.
+   * Has the document of a file removed again that a rule keeps out and that the peer shows.
+   * `verify` looks up no skipped files: nothing of theirs is in the peer.
    */
-  async #removeIfSkipped({ place, versions }: UnansweredItem, signal: AbortSignal): Promise<void> {
+  async #removeIfSkipped(
+    { place, version: sent }: UnansweredVersion,
+    signal: AbortSignal,
+  ): Promise<void> {
     const { clock, log, peer, queue, state } = this.#deps;
-    for (const sent of versions) {
-      const isSkipped = state.entries.statusOf(place.folder, place.path) === 'skipped';
-      if (!isSkipped || !('at' in sent)) continue;
-      const { url } = sent;
-      const doc = await queue.run('audit', (s) => peer.peerdoc({ url }, { signal: s }), { signal });
-      const entry = state.get(place.folder, place.path);
-      const why = whyBack(this.#deps, { ...place, url, collection: sent.collection }, doc);
-      if (entry?.status !== 'skipped' || entry.sent !== undefined || why === undefined) continue;
-      state.put(removing({ ...entry, sent }, clock.now(), why));
-      await state.commit();
-      log.warn({ event: 'back', ...place, url }, `removed again: ${itemName(entry)}: ${why}`);
-    }
+    const isSkipped = state.entries.statusOf(place.folder, place.path) === 'skipped';
+    if (!isSkipped || !isRecord(sent)) return;
+    const { url } = sent;
+    const doc = await queue.run('audit', (s) => peer.peerdoc({ url }, { signal: s }), { signal });
+    const entry = state.get(place.folder, place.path);
+    const why = whyBack(this.#deps, { ...place, url, collection: sent.collection }, doc);
+    if (entry?.status !== 'skipped' || entry.sent !== undefined || why === undefined) return;
+    state.put(removing({ ...entry, sent }, clock.now(), why));
+    await state.commit();
+    log.warn({ event: 'back', ...place, url }, `removed again: ${itemName(entry)}: ${why}`);
   }
 
-  /** Returns the present record of an item if another version can take its place in the peer. */
-  #replaceable({ place: { folder, path }, versions }: UnansweredItem): Verifiable | undefined {
+  /** Returns the present record of an item if the version can take its place in the peer. */
+  #replaceable({ place: { folder, path }, version }: UnansweredVersion): Verifiable | undefined {
     const entry = this.#deps.state.get(folder, path);
     if (entry === undefined || !isVerifiable(entry)) return undefined;
-    if (entry.status === 'removed') return entry;
-    return versions.some((version) => !isSame(version, entry.sent)) ? entry : undefined;
+    return entry.status === 'removed' || !isSame(version, entry.sent) ? entry : undefined;
   }
+}
+
+function isRecord(version: PushedVersion): version is Sent {
+  return 'at' in version;
+}
+
+function atOf(version: PushedVersion | undefined): number | undefined {
+  return version !== undefined && isRecord(version) ? version.at : undefined;
 }
 
 function isSame(a: Pick<Sent, 'sha256' | 'url'>, b: Pick<Sent, 'sha256' | 'url'>): boolean {

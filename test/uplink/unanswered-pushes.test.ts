@@ -2,7 +2,7 @@ import { unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { LOST_NOTE } from '../../src/state/history.js';
-import { gone, leaving, removing, skipped } from '../../src/state/transitions.js';
+import { gone, leaving, removing, retried, skipped } from '../../src/state/transitions.js';
 import { sentOf } from '../state/records.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { takes, unreachable } from '../support/fake-peer.js';
@@ -121,6 +121,30 @@ describe('a push that was never answered', () => {
     expect(await isSoWithin(w, MINUTE_MS, () => w.statusOf('a.txt') === 'confirmed')).toBe(true);
     expect(shownText(w)).toBe(NEW);
     expect(w.state.get('inbox', 'a.txt')).toMatchObject({ attempts: 0 });
+  });
+
+  it('is looked after from its last push on, if the same version was pushed without an answer again', async () => {
+    const w = await openWorld();
+    await pushUnanswered(w);
+    await w.confirmed('a.txt');
+    await isSoWithin(w, 16 * MINUTE_MS, () => false);
+    let wasPushed = false;
+    w.peer.onPush = () => {
+      wasPushed = true;
+      w.peer.onPush = takes;
+      throw unreachable('maybe', 'ECONNRESET');
+    };
+    const entry = w.state.get('inbox', 'a.txt');
+    if (entry?.status !== 'confirmed') throw new Error('a.txt is not confirmed');
+    w.peer.documents.delete(w.url('a.txt'));
+    w.state.put(retried(entry, w.clock.now()));
+    await w.until(() => wasPushed, 'it was pushed again');
+    await w.confirmed('a.txt');
+    w.write('a.txt', NEW);
+    await w.confirmed('a.txt');
+    await isSoWithin(w, 5 * MINUTE_MS, () => false);
+    arriveLate(w);
+    expect(await isSoWithin(w, 15 * MINUTE_MS, () => shownText(w) === NEW)).toBe(true);
   });
 
   it('has a newer version pushed again three times at most before the timeout', async () => {
