@@ -68,15 +68,16 @@ export class UnansweredPushes {
   add({ folder, path, version }: UnansweredPush): void {
     const since = this.#deps.clock.now();
     const place = { folder, path };
+    const known = this.#find(place, version);
     const added = {
       place,
-      version,
+      version: isRecord(version) ? version : (known?.version ?? version),
       since,
       lookUps: 0,
       due: since + LOOK_UP_AFTER_MS[0],
-      earlyPushes: this.#find(place, version)?.earlyPushes ?? 0,
+      earlyPushes: known?.earlyPushes ?? 0,
     };
-    const others = this.#versionsOf(place).filter((other) => !isSame(other.version, version));
+    const others = this.#versionsOf(place).filter((other) => !isSamePush(other.version, version));
     const key = itemKeyText(place);
     this.#items.delete(key);
     this.#items.set(key, [...others, added].slice(-MAX_VERSIONS));
@@ -104,7 +105,8 @@ export class UnansweredPushes {
    */
   mayBeReplaced(item: AcceptedItem): boolean {
     return this.#versionsOf(item).some(
-      ({ earlyPushes, version }) => earlyPushes < MAX_EARLY_PUSHES && !isSame(version, item.sent),
+      ({ earlyPushes, version }) =>
+        earlyPushes < MAX_EARLY_PUSHES && !isSamePush(version, item.sent),
     );
   }
 
@@ -118,7 +120,7 @@ export class UnansweredPushes {
   }
 
   #find(place: ItemKey, version: PushedVersion): UnansweredVersion | undefined {
-    return this.#versionsOf(place).find((each) => isSame(each.version, version));
+    return this.#versionsOf(place).find((each) => isSamePush(each.version, version));
   }
 
   /** Looks documents up until the stop. */
@@ -137,7 +139,6 @@ export class UnansweredPushes {
   }
 
   async #lookUp(due: readonly UnansweredVersion[], signal: AbortSignal): Promise<void> {
-    const { clock } = this.#deps;
     const documents = new Map(
       due.flatMap((each) => {
         const entry = this.#replaceable(each);
@@ -151,26 +152,38 @@ export class UnansweredPushes {
         evidence: 'versionSpecific',
         signal,
       }));
-      for (const each of due) await this.#removeIfSkipped(each, signal);
     } catch (error) {
-      if (signal.aborted) return;
-      if (!(error instanceof PeersyncError)) throw error;
-      for (const each of due) each.due = clock.now() + AGAIN_MS;
+      this.#postpone(due, error, signal);
       return;
     }
     for (const each of due) {
-      each.lookUps += 1;
-      const after = LOOK_UP_AFTER_MS[each.lookUps];
-      if (after !== undefined) each.due = each.since + after;
-      else this.#forget(each);
+      try {
+        await this.#removeIfSkipped(each, signal);
+        this.#lookedUp(each);
+      } catch (error) {
+        this.#postpone([each], error, signal);
+      }
     }
+  }
+
+  /** Has versions looked after again a little later, after an error of the peer. */
+  #postpone(due: readonly UnansweredVersion[], error: unknown, signal: AbortSignal): void {
+    if (!(error instanceof PeersyncError) && !signal.aborted) throw error;
+    for (const each of due) each.due = this.#deps.clock.now() + AGAIN_MS;
+  }
+
+  #lookedUp(each: UnansweredVersion): void {
+    each.lookUps += 1;
+    const after = LOOK_UP_AFTER_MS[each.lookUps];
+    if (after !== undefined) each.due = each.since + after;
+    else this.#forget(each);
   }
 
   #forget({ place, since, version }: UnansweredVersion): void {
     const key = itemKeyText(place);
     // The same version may have been pushed without an answer again meanwhile.
     const others = this.#versionsOf(place).filter(
-      (other) => other.since !== since || !isSame(other.version, version),
+      (other) => other.since !== since || !isSamePush(other.version, version),
     );
     if (others.length > 0) this.#items.set(key, others);
     else this.#items.delete(key);
@@ -201,7 +214,7 @@ export class UnansweredPushes {
   #replaceable({ place: { folder, path }, version }: UnansweredVersion): Verifiable | undefined {
     const entry = this.#deps.state.get(folder, path);
     if (entry === undefined || !isVerifiable(entry)) return undefined;
-    return entry.status === 'removed' || !isSame(version, entry.sent) ? entry : undefined;
+    return entry.status === 'removed' || !isSamePush(version, entry.sent) ? entry : undefined;
   }
 }
 
@@ -213,6 +226,10 @@ function atOf(version: PushedVersion | undefined): number | undefined {
   return version !== undefined && isRecord(version) ? version.at : undefined;
 }
 
-function isSame(a: Pick<Sent, 'sha256' | 'url'>, b: Pick<Sent, 'sha256' | 'url'>): boolean {
+/** Whether two pushes bring the same content to the same URL. */
+export function isSamePush(
+  a: Pick<Sent, 'sha256' | 'url'>,
+  b: Pick<Sent, 'sha256' | 'url'>,
+): boolean {
   return a.sha256 === b.sha256 && a.url === b.url;
 }

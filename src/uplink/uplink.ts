@@ -20,7 +20,7 @@ import { Isolation } from './isolation.js';
 import type { PackedBatch } from './packed-batch.js';
 import { Reaches } from './reach.js';
 import { Removals } from './removals.js';
-import { type UnansweredPush, UnansweredPushes } from './unanswered-pushes.js';
+import { isSamePush, type UnansweredPush, UnansweredPushes } from './unanswered-pushes.js';
 import { Unsendables } from './unsendable.js';
 
 /**
@@ -222,7 +222,7 @@ export class Uplink {
       if (entry?.status === 'removing' && entry.requestedAt !== undefined)
         state.put(toBeRequested(entry));
       if (entry?.status !== 'accepted' && entry?.status !== 'confirmed') continue;
-      if (entry.sent.sha256 === version.sha256 && entry.sent.url === version.url) continue;
+      if (isSamePush(entry.sent, version)) continue;
       if (entry.status === 'confirmed') state.put(lostLater(entry, why, clock.now()));
       else state.put(pushAgainUnseen(entry, why, clock.now()));
       log.info({ event: 'late-push', folder, path }, `pushed again ${itemName(entry)}: ${why}`);
